@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, sy
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import packageJson from '../package.json'
-import { shellCommand } from '../src/server/banner.ts'
+import { shellCommand } from '../src/core/validation/errors.ts'
 import { dataFolder, startProcess, stopProcesses } from './harness/processes.ts'
 
 const root = join(import.meta.dir, '..')

@@ -19,6 +19,7 @@ import {
 } from '../core/limits/plans.ts'
 import { formatDay } from '../core/text/utc-days.ts'
 import { fromUsd, shownUsd, toUsd } from '../core/usage/money.ts'
+import { shellCommand } from '../core/validation/errors.ts'
 import type { Database } from '../database/database.ts'
 import {
   type AccountChange,
@@ -30,7 +31,6 @@ import {
 } from '../database/repositories/accounts.ts'
 import type { Account, ApiKey } from '../database/tables.ts'
 import { getDailyUsage } from '../ledger/ledger.ts'
-import { shellCommand } from '../server/banner.ts'
 import { CommandFailure, choice, columns, command, json, newId, print, printJson, UsageError } from './command.ts'
 import { withAccount, withDatabase } from './open-database.ts'
 

@@ -4,9 +4,8 @@ import { readFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { ConfigError } from '../config/config.ts'
 import { randomBase62 } from '../core/accounts/api-keys.ts'
-import { GatewayError } from '../core/validation/errors.ts'
+import { GatewayError, shellCommand } from '../core/validation/errors.ts'
 import { describeError, systemErrorText } from '../core/validation/operator-errors.ts'
-import { shellCommand } from '../server/banner.ts'
 
 type Option = {
   readonly type: 'string' | 'boolean'

@@ -1,4 +1,4 @@
-import { shellCommand } from '../server/banner.ts'
+import { shellCommand } from '../core/validation/errors.ts'
 import {
   type Command,
   columns,

@@ -18,10 +18,10 @@ import {
   rotateProviderKey,
   toStoredKey,
 } from '../console/provider-keys/store.ts'
+import { shellCommand } from '../core/validation/errors.ts'
 import type { Database } from '../database/database.ts'
 import { findAccountByEmail, hasAccounts } from '../database/repositories/accounts.ts'
 import type { ProviderKey } from '../database/tables.ts'
-import { shellCommand } from '../server/banner.ts'
 import { CommandFailure, columns, command, json, newId, print, printJson, UsageError } from './command.ts'
 import { withDatabase } from './open-database.ts'
 

@@ -1,11 +1,11 @@
 /** Checks of Postgres and Redis for `doctor`. */
 
 import type { ServiceDeadlines } from '../core/request/deadlines.ts'
+import { shellCommand } from '../core/validation/errors.ts'
 import { describeError } from '../core/validation/operator-errors.ts'
 import { type Database, NewerSchema, openDatabase, pendingMigrations } from '../database/database.ts'
 import type { Redis } from '../database/redis.ts'
 import { databaseTime } from '../database/statement.ts'
-import { shellCommand } from '../server/banner.ts'
 import {
   type Check,
   clockCheck,

@@ -1,4 +1,5 @@
 /** Keys of providers that are stored in the database: they join those of the environment and of the configuration file. */
+import { environmentKey } from '../core/models/configured-models.ts'
 import type { ConfigFile } from './config-file.ts'
 import { presets } from './presets.ts'
 import { builtIn, type DormantProvider, type ProviderSettings } from './providers.ts'
@@ -17,9 +18,6 @@ export type StoredKey = {
  */
 export const storedKeysSettings = ['off', 'operator', 'on', 'anywhere'] as const
 export type StoredKeysSetting = (typeof storedKeysSettings)[number]
-
-/** Name of the key that a provider's variable has, among several. */
-const environmentKey = 'environment'
 
 type CompletedConfig = {
   readonly providers: readonly ProviderSettings[]

@@ -33,9 +33,9 @@ type PageEntry = {
 }
 
 /** A page whose code is loaded when it is first shown. */
-const later = (what: string, load: () => Promise<ComponentType>) => (id?: string) => (
-  <Later key={`${what} ${id}`} load={load} what={`the ${what}`} />
-)
+const later =
+  (what: string, load: () => Promise<ComponentType<{ id: string }>>) =>
+  (id = '') => <Later key={`${what} ${id}`} load={load} what={`the ${what}`} id={id} />
 
 const showKeys = later('keys', async () => (await import('./pages/keys.tsx')).Keys)
 const showKey = later('key', async () => (await import('./pages/key.tsx')).KeyPage)

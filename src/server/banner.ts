@@ -1,7 +1,7 @@
-import packageJson from '../../package.json'
 import type { FirstAccount } from '../console/account/first-account.ts'
 import { firstAccountLimits as limits, limitsText } from '../core/limits/plans.ts'
 import { toUsd } from '../core/usage/money.ts'
+import { shellCommand } from '../core/validation/errors.ts'
 
 type BannerOptions = {
   readonly version: string
@@ -85,15 +85,4 @@ function curl(baseUrl: string, key: string): string[] {
     `    -H 'content-type: application/json' \\`,
     `    -d '${body}'`,
   ]
-}
-
-/**
- * Returns an operator command in a form that can be typed on this machine: without a global Bun installation (`npx`)
- * there is no `bun`. `executable` is the path of the running Bun, `folder` that of this program: an installed package has no
- * script `gateway`.
- */
-export function shellCommand(command: string, executable = process.execPath, folder = import.meta.dir): string {
-  const isPackage = /[\\/]node_modules[\\/]/.test(folder)
-  const bun = /[\\/]_npx[\\/]/.test(executable) ? `npx -y bun@${Bun.version}` : 'bun'
-  return `${bun} ${isPackage ? `x ${packageJson.name}` : 'run gateway'} ${command}`
 }

@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, expect, setDefaultTimeout, spyOn, test } from 'bun:test'
 import { execute } from '../../src/commands/execute.ts'
 import { showProgress } from '../../src/commands/progress.ts'
-import { shellCommand } from '../../src/server/banner.ts'
+import { shellCommand } from '../../src/core/validation/errors.ts'
 import { programPath } from '../harness/bundle.ts'
 
 setDefaultTimeout(240_000)

@@ -1,7 +1,7 @@
 /** Which project the text of `keys create --project` means. */
 import { describe, expect, test } from 'bun:test'
 import { meantProject } from '../../src/commands/projects.ts'
-import { shellCommand } from '../../src/server/banner.ts'
+import { shellCommand } from '../../src/core/validation/errors.ts'
 
 const archived_at = '2026-01-01T00:00:00.000Z'
 const projects = [

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, spyOn, test } from 'bun:test'
 import { execute } from '../../src/commands/execute.ts'
 import { changeBilling } from '../../src/console/billing/stores/billing.ts'
 import { cycleMs, graceMs, settlementDelayMs } from '../../src/core/billing/billing.ts'
+import { shellCommand } from '../../src/core/validation/errors.ts'
 import { systemClock } from '../../src/database/clock.ts'
 import { changeAccount } from '../../src/database/repositories/accounts.ts'
 import { eventually } from '../harness/eventually.ts'
@@ -100,7 +101,7 @@ test('upgrade: requires the operator when no payment processor is configured', a
       },
     )
     expect([answer.status, answer.body.error.code]).toEqual([403, 'forbidden'])
-    expect(answer.body.error.message).toContain('`bun run gateway accounts plan <email> usage`')
+    expect(answer.body.error.message).toContain(`\`${shellCommand('accounts plan <email> usage')}\``)
     expect((await billing(person)).body.upgraded_by).toBe('operator')
   }
   await refuse()
@@ -128,7 +129,7 @@ test('upgrade: requires the operator when a removed payment method has started a
     if (downgraded) expect((await billing(person, 'POST', '/downgrade', {})).status).toBe(200)
     const { status, body } = await billing(person, 'POST', '/upgrade', { confirm: true })
     expect([status, body.error?.code]).toEqual([403, 'forbidden'])
-    expect(body.error?.message).toContain('`bun run gateway accounts plan <email> usage`')
+    expect(body.error?.message).toContain(`\`${shellCommand('accounts plan <email> usage')}\``)
     const shown = (await billing(person)).body
     expect([shown.payment_method, typeof shown.grace_ends_at]).toEqual([null, 'string'])
   }

@@ -1,10 +1,11 @@
 /** Limits, models, tags, expiry and strategy of API keys, and limits of tags, over HTTP. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { shellCommand } from '../../src/core/validation/errors.ts'
 import { systemClock } from '../../src/database/clock.ts'
 import { newAccount } from '../harness/account.ts'
 import { eventually } from '../harness/eventually.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
-import { owner, sendRequest } from '../harness/users.ts'
+import { createManagementKey, owner, sendRequest } from '../harness/users.ts'
 
 setDefaultTimeout(240_000)
 
@@ -102,7 +103,7 @@ test.each([
     const { error } = (await answer.json()) as Refused
     expect({ url: answer.url, ...error }).toMatchObject({ code })
     expect(error.message).toContain(
-      `The operator of this gateway can change it: \`bun run gateway accounts limits <email> ${option}\`, for the operator's own account also page Settings.`,
+      `The operator of this gateway can change it: \`${shellCommand(`accounts limits <email> ${option}`)}\`, for the operator's own account also page Settings.`,
     )
   }
 })
@@ -125,6 +126,9 @@ test('account limits: change by owners of the operator’s account only, hold at
   const tenant = await owner(gateway)
   const own = await sendRequest<Account>(gateway, 'GET', '/api/v1/account', { token: tenant.token })
   expect(own.body.may_change_limits).toBe(false)
+  const automation = await createManagementKey(gateway, { token }, ['budgets:write'])
+  const ofKey = await sendRequest<Account>(gateway, 'GET', '/api/v1/account', { token: automation.key })
+  expect([ofKey.status, ofKey.body.may_change_limits]).toEqual([200, false])
   const body = { limits: { requests_per_minute: 9_999 } }
   const refused = await sendRequest<Refused>(gateway, 'PATCH', '/api/v1/account', { token: tenant.token, body })
   expect([refused.status, refused.body.error.message]).toEqual([

@@ -133,6 +133,20 @@ describeNeeding('postgres', 'switches', () => {
     const lists = ['/v1/models', '/api/v1/models', '/api/v1/models/health']
     for (const path of lists)
       expect([path, await getText(path)]).toEqual([path, expect.not.stringContaining('gpt-5.5"')])
+    for (const [name, headers, form] of [
+      ['gpt-5.5', {}, { error: { code: 'model_not_found', message: expect.stringContaining('switched off') } }],
+      [
+        'openai%2Fgpt-5.5',
+        { 'anthropic-version': '2023-06-01' },
+        { type: 'error', error: { type: 'not_found_error' } },
+      ],
+    ] as const) {
+      const answer = await fetch(`${gateway.url}/v1/models/${name}`, { headers: { ...bearer(), ...headers } })
+      const text = await answer.text()
+      expect([answer.status, text]).toEqual([404, expect.stringContaining('switched off by the operator')])
+      expect(JSON.parse(text)).toMatchObject(form)
+    }
+    expect(await getText('/v1/models/gpt-0')).toContain('Unknown model')
     const { text } = await post('/api/v1/route', { prompt: 'Prove that the square root of two is irrational.' })
     const { candidates } = JSON.parse(text) as { candidates: { model: string }[] }
     expect(candidates.length).toBeGreaterThan(0)

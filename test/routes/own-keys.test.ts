@@ -423,6 +423,28 @@ describeNeeding('postgres', 'own keys', () => {
     expect(find()).toBe(view)
   })
 
+  test('own keys: keep the state of a key that stays when the account adds, replaces and removes others', async () => {
+    const tenant = await newTenant()
+    const own = await addKey(tenant)
+    expect((await chat(tenant.key)).keys).toEqual([own.key])
+    const getState = async () => {
+      const { data } = (await send(tenant, 'GET', '/provider-keys')).body
+      return data.find(({ id }) => id === own.id)?.state
+    }
+    expect(await getState()).toBe('working')
+    const project = (await send(tenant, 'POST', '/projects', { name: 'beside' })).body.id
+    const others = [await addKey(tenant, { project_id: project }), await addKey(tenant, { name: 'second' })]
+    expect(await getState()).toBe('working')
+    for (const { id } of others) {
+      await send(tenant, 'POST', `/provider-keys/${id}/rotate`, { key: freshKey() })
+      expect(await getState()).toBe('working')
+      await send(tenant, 'DELETE', `/provider-keys/${id}`)
+      expect(await getState()).toBe('working')
+    }
+    await send(tenant, 'POST', `/provider-keys/${own.id}/rotate`, { key: freshKey() })
+    expect(await getState()).toBe('unused')
+  })
+
   test('own keys: serve the first request after a restart', async () => {
     const [tenant, strict] = [await newTenant(), await newTenant()]
     const [own, bad] = [await addKey(tenant), await addKey(strict, { fallback: false })]

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from '
 import { existsSync, statSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { join } from 'node:path'
-import { shellCommand } from '../../src/server/banner.ts'
+import { shellCommand } from '../../src/core/validation/errors.ts'
 import { eventually } from '../harness/eventually.ts'
 import { testNeeding } from '../harness/needs.ts'
 import {

@@ -7,7 +7,7 @@ import { fallbackPolicies } from '../../core/chat/chat.ts'
 import { highestLimits } from '../../core/limits/plans.ts'
 import { dayMs, formatDay } from '../../core/text/utc-days.ts'
 import { fromUsd, toUsd } from '../../core/usage/money.ts'
-import { GatewayError } from '../../core/validation/errors.ts'
+import { GatewayError, shellCommand } from '../../core/validation/errors.ts'
 import { invalidField, nullable, oneOf, strictObject } from '../../core/validation/validate.ts'
 import { changeAccount, getLimits } from '../../database/repositories/accounts.ts'
 import type { Account } from '../../database/tables.ts'
@@ -124,13 +124,16 @@ async function changeLimits(
   await changeAccount(database, account.id, change)
 }
 
-const mayChangeLimits = ({ role }: Pick<Principal, 'role'>, account: Pick<Account, 'isOperator'>) =>
-  account.isOperator && isAllowed(role, 'account.secure')
+/** A management key has no scope for it, whatever the role of its owner. */
+const mayChangeLimits = (
+  { role, managementKey }: Pick<Principal, 'role' | 'managementKey'>,
+  account: Pick<Account, 'isOperator'>,
+) => managementKey === null && account.isOperator && isAllowed(role, 'account.secure')
 
 const notOperator = () =>
   new GatewayError(
     'forbidden',
-    "The operator of this gateway decides the limits of your account: `bun run gateway accounts limits <email>`. Owners of the operator's account change their own.",
+    `The operator of this gateway decides the limits of your account: \`${shellCommand('accounts limits <email>')}\`. Owners of the operator's account change their own.`,
     { shouldRetry: false },
   )
 

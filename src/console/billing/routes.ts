@@ -3,7 +3,7 @@
 import { Type } from '@sinclair/typebox'
 import { budgetPeriod } from '../../core/billing/grace.ts'
 import { fromUsd } from '../../core/usage/money.ts'
-import { GatewayError } from '../../core/validation/errors.ts'
+import { GatewayError, shellCommand } from '../../core/validation/errors.ts'
 import { nullable, strictObject } from '../../core/validation/validate.ts'
 import type { ConsoleDeps } from '../deps.ts'
 import {
@@ -180,7 +180,7 @@ async function refuseUnlessOnUsage({ database, clock }: ConsoleDeps, accountId: 
   if (plan === 'usage' && !hasEnded && method !== null) return
   throw new GatewayError(
     'forbidden',
-    'This gateway has no payment processor, so its operator upgrades accounts: `bun run gateway accounts plan <email> usage`.',
+    `This gateway has no payment processor, so its operator upgrades accounts: \`${shellCommand('accounts plan <email> usage')}\`.`,
     { shouldRetry: false },
   )
 }

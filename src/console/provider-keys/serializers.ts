@@ -2,13 +2,14 @@
 
 import type { RegistrationConfig } from '../../core/accounts/single-sign-on.ts'
 import type { AttemptFailure } from '../../core/chat/attempts.ts'
+import { environmentKey } from '../../core/models/configured-models.ts'
 import type { Catalog } from '../../core/models/models.ts'
 import type { ProviderKey } from '../../database/tables.ts'
 import type { HealthTracker } from '../../models/health-tracker.ts'
 import type { ConfiguredProvider } from '../../providers/configured-provider.ts'
 import type { OwnKeys } from '../../providers/keys/own-keys.ts'
 import type { ShownProvider, ShownProviderKey } from './schemas.ts'
-import { environmentKey, findOwnKeyObstacle, type OwnKeyConfig, type ProviderKeySeal } from './store.ts'
+import { findOwnKeyObstacle, type OwnKeyConfig, type ProviderKeySeal } from './store.ts'
 
 export type ShownProviderDeps = {
   readonly catalog: Pick<Catalog, 'list'>

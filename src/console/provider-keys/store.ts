@@ -2,6 +2,7 @@
 
 import { and, asc, eq, sql } from 'drizzle-orm'
 import type { KnownProvider, StoredKey, StoredKeysSetting } from '../../config/stored-keys.ts'
+import { environmentKey } from '../../core/models/configured-models.ts'
 import type { Database } from '../../database/database.ts'
 import { recordAudit } from '../../database/repositories/audit.ts'
 import { type Transaction, withAccountRls } from '../../database/statement.ts'
@@ -9,8 +10,6 @@ import { accounts, type ProviderKey, providerKeys } from '../../database/tables.
 import { createTextSeal } from '../../http/text-seal.ts'
 
 export const maximumProviderKeys = 64
-/** Name of the key of a provider's variable. No stored key may have it: a name finds one key of a provider. */
-export const environmentKey = 'environment'
 const hintCharacters = 4
 /** The last characters of a shorter key would be too much of it. */
 const shortestHinted = 16

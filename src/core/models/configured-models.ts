@@ -6,6 +6,9 @@ import { oneOf, strictObject } from '../validation/validate.ts'
 import { fullName, getTier, type Model, maximumNameCharacters, type ParameterRules, tiers } from './models.ts'
 import { type Prices, type Pricing, priceVariant, type Rates, scaledRates, weekdays } from './pricing.ts'
 
+/** Name of the key of a provider's variable. No stored key may have it: a name finds one key of a provider. */
+export const environmentKey = 'environment'
+
 const price = Type.Number({ minimum: 0, maximum: 1_000_000 })
 const optional = <S extends TSchema>(schema: S) => Type.Optional(schema)
 const flag = Type.Optional(Type.Boolean())

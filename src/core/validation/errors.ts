@@ -78,9 +78,28 @@ type LimitCode = {
   [Code in ErrorCode]: (typeof errorTable)[Code]['status'] extends 402 | 429 ? Code : never
 }[ErrorCode]
 
+/** Absent in a browser, for which this file only has types. */
+type Runtime = { readonly process?: { readonly execPath: string }; readonly Bun?: { readonly version: string } }
+const runtime: Runtime = Object(globalThis)
+
+/**
+ * Returns an operator command in a form that can be typed on this machine: without a global Bun installation (`npx`)
+ * there is no `bun`. `executable` is the path of the running Bun, `place` that of this program: an installed package has no
+ * script `gateway`.
+ */
+export function shellCommand(
+  command: string,
+  executable = runtime.process?.execPath ?? '',
+  place = import.meta.url,
+): string {
+  const isPackage = /[\\/]node_modules[\\/]/.test(place)
+  const bun = /[\\/]_npx[\\/]/.test(executable) ? `npx -y bun@${runtime.Bun?.version}` : 'bun'
+  return `${bun} ${isPackage ? 'x gateway-ai-server' : 'run gateway'} ${command}`
+}
+
 /** Returns the sentence that names the operator's command for a limit of an account. */
 function operatorChanges(option: string): string {
-  return `The operator of this gateway can change it: \`bun run gateway accounts limits <email> ${option}\`, for the operator's own account also page Settings.`
+  return `The operator of this gateway can change it: \`${shellCommand(`accounts limits <email> ${option}`)}\`, for the operator's own account also page Settings.`
 }
 
 /** Sentence about a limit of the gateway's own that has no setting. */
@@ -89,7 +108,7 @@ export const fixedLimit = 'This limit protects the gateway and is fixed.'
 /** Who can change the limit or resolve the state behind each 402 and 429, and how. `remedy` replaces the sentence. */
 const remedies: Readonly<Partial<Record<ErrorCode, string>>> = {
   payment_required: 'An owner can resolve this in the dashboard or under /api/v1/billing.',
-  account_paused: 'The operator of this gateway can resume it: `bun run gateway accounts resume <email>`.',
+  account_paused: `The operator of this gateway can resume it: \`${shellCommand('accounts resume <email>')}\`.`,
   requests_per_minute_exceeded: operatorChanges('--rpm N'),
   concurrent_requests_exceeded: operatorChanges('--concurrent N'),
   request_bytes_exceeded: fixedLimit,

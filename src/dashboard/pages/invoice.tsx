@@ -9,16 +9,13 @@ import { useAction } from '../state/action.ts'
 import { callApi } from '../state/api.ts'
 import { saveRows } from '../state/export.ts'
 import { dialectNames, formatDate, formatUsd, usdExact } from '../state/format.ts'
-import { hashRoute } from '../state/hash-route.ts'
 import { hrefTo } from '../state/href.ts'
 import { useResource } from '../state/resource.ts'
 import { currentAccount } from '../state/session.ts'
 import { InvoiceStatusBadge } from './billing.tsx'
 
 /** An invoice on a separate page, for printing. */
-export function InvoicePage() {
-  // Constant: each invoice has a page of its own, and the URL may already name the next page.
-  const [id] = useState(() => hashRoute.peek().path[1] ?? '')
+export function InvoicePage({ id }: { readonly id: string }) {
   const invoice = useResource('GET /api/v1/billing/invoices/:id', { params: { id } })
   const billing = useResource('GET /api/v1/billing')
   const isPayable = invoice.data?.status === 'unpaid' && billing.data?.collected_by === 'stripe'

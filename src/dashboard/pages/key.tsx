@@ -1,5 +1,4 @@
 import type { ComponentChildren } from 'preact'
-import { useState } from 'preact/hooks'
 import type { ShownKey, ShownKeyPage } from '../../console/keys/schemas.ts'
 import { Copy } from '../parts/controls.tsx'
 import { FilterBar } from '../parts/filter-bar.tsx'
@@ -21,10 +20,8 @@ import { useResource } from '../state/resource.ts'
 
 const everyMs = 10_000
 
-/** The key in the URL: rules, use of its limits, usage, rotation and code. */
-export function KeyPage() {
-  // Constant: each key has a page of its own, and the URL may already name the next page.
-  const [id] = useState(() => hashRoute.peek().path[1] ?? '')
+/** A key: rules, use of its limits, usage, rotation and code. */
+export function KeyPage({ id }: { readonly id: string }) {
   const key = useResource('GET /api/v1/keys/:id', { params: { id }, everyMs })
   const { buttons, failure, dialogs } = useActions<ShownKey | ShownKeyPage>(key.reload)
   const isMissing = key.failure?.code === 'not_found' && key.data === undefined

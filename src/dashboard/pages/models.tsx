@@ -6,15 +6,19 @@ import type { ShownModel } from '../../dialects/models/schemas.ts'
 import { Button } from '../parts/controls.tsx'
 import { Dialog } from '../parts/dialog.tsx'
 import { SelectField, TextField } from '../parts/field.tsx'
+import { FilterBar } from '../parts/filter-bar.tsx'
 import { HealthCell, HealthStrip, ModelLatency, ModelMap, typicalPrice } from '../parts/model-pictures.tsx'
+import { ModelSwitches } from '../parts/model-switches.tsx'
 import { Badge, Empty, Loaded } from '../parts/notice.tsx'
 import { Card, Page, Pairs } from '../parts/page.tsx'
 import { useIsThroughProjects } from '../parts/project-field.tsx'
 import { Table } from '../parts/table.tsx'
-import { usageQuery } from '../state/filters.ts'
+import { rangeTitle, toFilters, usageQuery } from '../state/filters.ts'
 import { compact, formatCount, formatUsd, humanize, usdColumn } from '../state/format.ts'
+import { hashRoute } from '../state/hash-route.ts'
 import { useResource } from '../state/resource.ts'
 import type { ModelHealth } from '../state/routes.ts'
+import { may } from '../state/session.ts'
 import { toModelRows } from '../state/usage-series.ts'
 
 const healthEveryMs = 15_000
@@ -23,7 +27,9 @@ export function Models() {
   const models = useResource('GET /api/v1/models')
   const health = useResource('GET /api/v1/models/health', { everyMs: healthEveryMs })
   const learning = useResource('GET /api/v1/insights/learning')
-  const range = usageQuery({}, { isThroughProjects: useIsThroughProjects() })
+  const { range: chosenRange = '' } = toFilters(hashRoute.value.query)
+  const filters = { range: chosenRange }
+  const range = usageQuery(filters, { isThroughProjects: useIsThroughProjects() })
   const totals = useResource('GET /api/v1/usage', { query: { ...range.query, group_by: 'model' } })
   const days = useResource('GET /api/v1/usage', { query: { ...range.query, group_by: range.unit, split_by: 'model' } })
   const [text, setText] = useState('')
@@ -39,15 +45,17 @@ export function Models() {
   const wanted = text.trim().toLowerCase()
   return (
     <Page title="Models">
+      <FilterBar path="models" filters={filters} isRangeOnly />
       {all.length > 0 && (
         <div class="columns">
           <ModelMap
             models={all.filter(({ status }) => status !== 'retired')}
+            range={rangeTitle(filters)}
             countRequests={countRequests}
             onChoose={setChosen}
           />
           <ModelLatency
-            {...{ range, days }}
+            {...{ filters, range, days }}
             names={all.map(({ name }) => name).filter(name => countRequests(name) > 0)}
           />
         </div>
@@ -83,6 +91,7 @@ export function Models() {
           }}
         </Loaded>
       </Card>
+      {may('provider_keys.manage') && <ModelSwitches onChange={models.reload} />}
       {chosen !== null && (
         <ModelDetail
           model={chosen}
@@ -142,7 +151,7 @@ function Catalogue({ models, states, used, days, onChoose }: CatalogueProps) {
           by: model => model.pricing.input_per_mtok,
           show: ({ pricing }) => `${price(pricing.input_per_mtok)} → ${price(pricing.output_per_mtok)}`,
         },
-        { figure: 'typicalCost', by: typicalPrice, show: model => perThousand(typicalPrice(model)) },
+        { figure: 'typicalCost', from: 'middle', by: typicalPrice, show: model => perThousand(typicalPrice(model)) },
         {
           name: 'Context',
           from: 'wide',
@@ -154,7 +163,7 @@ function Catalogue({ models, states, used, days, onChoose }: CatalogueProps) {
         { figure: 'speed', from: 'wide', by: model => model.routing.output_tokens_per_second },
         {
           name: 'Health',
-          about: 'Attempts of the gateway now, and your requests of the last 30 days',
+          about: 'Attempts of the gateway now, and your requests of the range',
           from: 'middle',
           by: rank,
           show: model => (
@@ -166,6 +175,7 @@ function Catalogue({ models, states, used, days, onChoose }: CatalogueProps) {
         },
         { figure: 'requests', from: 'wide', by: ({ name }) => used.get(name)?.requests ?? null },
         { figure: 'latency', from: 'wide', by: ({ name }) => used.get(name)?.latency_p50_ms ?? null },
+        { figure: 'slowLatency', by: ({ name }) => used.get(name)?.latency_p95_ms ?? null },
       ]}
     />
   )

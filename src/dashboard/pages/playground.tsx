@@ -9,7 +9,6 @@ import { RequestCode } from '../parts/request-code.tsx'
 import type { CodeRequest } from '../state/code-body.ts'
 import {
   type Attachment,
-  addLane,
   askAgain,
   askLanes,
   clear,
@@ -17,9 +16,9 @@ import {
   isAnswering,
   type Lane,
   lanes,
-  mostLanes,
   openPlayground,
   removeLane,
+  setModel,
   settings,
   stopAnswers,
   toMessages,
@@ -50,11 +49,6 @@ export function Playground() {
       about="Send a prompt and inspect routing, tokens and cost. The conversation stays in this tab’s memory only."
       actions={
         <>
-          <Button
-            text={all.length === 1 ? 'Compare' : 'Add model'}
-            disabled={all.length >= mostLanes}
-            onClick={addLane}
-          />
           <Button onClick={() => setCode(toCodeRequest(all[0]))}>View code</Button>
           {turns > 0 && <Button onClick={clear}>Clear conversation</Button>}
         </>
@@ -114,7 +108,12 @@ function LaneView({ lane, place, models, onCode }: LaneViewProps) {
     <section class="lane" aria-label={place === null ? undefined : `Comparison ${place}`}>
       {place !== null && (
         <div class="lane-head">
-          <ModelChoice label={`Model ${place}`} laneId={lane.id} value={lane.model} models={models} />
+          <ModelChoice
+            label={`Model ${place}`}
+            value={lane.model}
+            onChoice={model => setModel(lane.id, model)}
+            models={models}
+          />
           <div class="actions">
             <Button text="View code" look="small" aria-label={`View code of model ${place}`} onClick={onCode} />
             <Button

@@ -1,4 +1,3 @@
-import { useState } from 'preact/hooks'
 import type { ShownKey } from '../../console/keys/schemas.ts'
 import type { ShownProject } from '../../console/projects/schemas.ts'
 import { outranks, projectRoles } from '../../core/accounts/roles.ts'
@@ -9,7 +8,6 @@ import { action, ResourceView, useActions } from '../parts/resource.tsx'
 import { projectRoleWords, RoleSelect, roleChoices } from '../parts/roles.tsx'
 import { callApi } from '../state/api.ts'
 import { exactTime, relativeTime } from '../state/format.ts'
-import { hashRoute } from '../state/hash-route.ts'
 import { hrefTo } from '../state/href.ts'
 import { isKeyValid } from '../state/keys.ts'
 import { type Resource, useResource } from '../state/resource.ts'
@@ -33,10 +31,8 @@ const archive = action<ShownProject>({
   },
 })
 
-/** The project in the URL: limits with their use, members and keys. */
-export function ProjectPage() {
-  // Once: the route of the next page must not change this one.
-  const [id] = useState(() => hashRoute.peek().path[1] ?? '')
+/** A project: limits with their use, members and keys. */
+export function ProjectPage({ id }: { readonly id: string }) {
   const project = useResource('GET /api/v1/projects/:id', { params: { id } })
   const keys = useResource('GET /api/v1/keys', { query: { project_id: id } })
   const { buttons, failure, dialogs } = useActions<ShownProject>(project.reload)

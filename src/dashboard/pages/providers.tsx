@@ -111,7 +111,7 @@ export function Providers() {
           actions={providerKeyActions}
         />
       )}
-      {isOperator && <ModelSwitches />}
+      {isOperator && <ModelSwitches onChange={listed.reload} />}
     </ResourceView>
   )
 }

@@ -3,7 +3,7 @@ import type { ShownUsage } from '../../console/usage/schemas.ts'
 import type { ShownModel } from '../../dialects/models/schemas.ts'
 import { logShare } from '../state/chart-paths.ts'
 import { figures, showFigure } from '../state/figures.ts'
-import { hrefToLog, type UsageQuery } from '../state/filters.ts'
+import { type Filters, hrefToLog, type UsageQuery } from '../state/filters.ts'
 import { formatCount, formatUtcUnit, humanize, relativeTime } from '../state/format.ts'
 import { type Resource, useResource } from '../state/resource.ts'
 import type { ModelHealth } from '../state/routes.ts'
@@ -22,6 +22,8 @@ export const typicalPrice = ({ pricing }: ShownModel) =>
 
 type MapProps = {
   readonly models: readonly ShownModel[]
+  /** Title of the range of the requests. */
+  readonly range: string
   readonly countRequests: (name: string) => number
   readonly onChoose: (model: ShownModel) => void
 }
@@ -30,14 +32,14 @@ type MapProps = {
 const [widest, narrowest] = [44, 10]
 
 /** Models by cost and quality; the size of a bubble is its requests, its color its speed. The table has the same figures. */
-export function ModelMap({ models, countRequests, onChoose }: MapProps) {
+export function ModelMap({ models, range, countRequests, onChoose }: MapProps) {
   const prices = models.map(typicalPrice)
   const qualities = models.map(({ routing }) => routing.quality)
   const speeds = models.map(({ routing }) => routing.output_tokens_per_second)
   const [bottom, top] = [Math.floor(Math.min(...qualities) * 10) / 10, Math.ceil(Math.max(...qualities) * 10) / 10]
   const most = Math.max(1, ...models.map(({ name }) => countRequests(name)))
   return (
-    <Card title="Cost, quality and speed" about="Size: your requests of the last 30 days. Color: more = faster.">
+    <Card title="Cost, quality and speed" about={`${range}. Size: your requests. Color: more = faster.`}>
       <figure class="model-map" aria-hidden="true">
         <span class="quiet">{figures.quality.label} ↑</span>
         <ul>
@@ -109,6 +111,7 @@ function priceAt(share: number, prices: readonly number[]): number {
 }
 
 type LatencyProps = {
+  readonly filters: Filters
   readonly range: UsageQuery
   /** Usage of all models over the range. */
   readonly days: Resource<ShownUsage>
@@ -116,10 +119,9 @@ type LatencyProps = {
 }
 
 /** The latency of requests over time, of one model or all: the area from p50 to p95. */
-export function ModelLatency({ range, days, names }: LatencyProps) {
+export function ModelLatency({ filters, range, days, names }: LatencyProps) {
   const [model, setModel] = useState('')
-  const filters = model === '' ? {} : { model }
-  const query = { ...range.query, ...filters, group_by: range.unit }
+  const query = { ...range.query, model, group_by: range.unit }
   const ofModel = useResource('GET /api/v1/usage', { query, when: model !== '' })
   return (
     <Card
@@ -139,7 +141,7 @@ export function ModelLatency({ range, days, names }: LatencyProps) {
           found.total.completed === 0 ? (
             <Empty title="No completed requests">The latency of your requests appears here.</Empty>
           ) : (
-            <DailyChart usage={found} measure="latency" linkTo={added => hrefToLog(filters, added)} />
+            <DailyChart usage={found} measure="latency" linkTo={added => hrefToLog({ ...filters, model }, added)} />
           )
         }
       </Loaded>

@@ -52,15 +52,25 @@ const orderHosts = action<ShownModelSwitch, { hosts: string }>({
   },
 })
 
-/** Which models the gateway offers, and where their requests begin. */
-export function ModelSwitches() {
-  const switches = useResource('GET /api/v1/model-switches')
+/** Which models the gateway offers, and where their requests begin; absent outside the operator's account. */
+export function ModelSwitches({ onChange }: { readonly onChange: () => void }) {
+  const access = useResource('GET /api/v1/providers').data?.stored_keys
+  const isOperator = access !== undefined && access !== 'not_operator'
+  const switches = useResource('GET /api/v1/model-switches', { when: isOperator })
+  if (!isOperator) return null
+  const resource = {
+    ...switches,
+    reload() {
+      switches.reload()
+      onChange()
+    },
+  }
   return (
     <ResourceView
-      title="Models"
+      title="Models on and off"
       about="A model that is off is neither listed nor called, for all accounts."
       what="models"
-      resource={switches}
+      resource={resource}
       rows={({ data }) => data}
       rowKey={({ model }) => model}
       columns={[
@@ -77,7 +87,7 @@ export function ModelSwitches() {
             hosts === null ? configured.join(', ') : `${formatHostChoices(hosts)} (changed here)`,
         },
       ]}
-      empty={['No models', 'Add a key of a provider above.']}
+      empty={['No models', 'Add a key of a provider.']}
       actions={[turn, orderHosts]}
     />
   )

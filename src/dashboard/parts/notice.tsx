@@ -146,11 +146,18 @@ export function Badge({ tone = 'plain', children }: { readonly tone?: Tone; read
   return <span class={`badge ${tone}`}>{children}</span>
 }
 
-type LaterProps = { readonly load: () => Promise<ComponentType>; readonly what: string }
+type LaterProps = {
+  readonly load: () => Promise<ComponentType<{ id: string }>>
+  readonly what: string
+  /** Of the object that the part shows. */
+  readonly id?: string
+}
 
 /** A part whose code is loaded when it is first shown, so that the first load stays small. */
-export function Later({ load, what }: LaterProps) {
-  const [state, setState] = useState<{ readonly Found: ComponentType } | 'loading' | 'failed'>('loading')
+export function Later({ load, what, id = '' }: LaterProps) {
+  const [state, setState] = useState<{ readonly Found: ComponentType<{ id: string }> } | 'loading' | 'failed'>(
+    'loading',
+  )
   useEffect(() => {
     load().then(
       Found => setState({ Found }),
@@ -158,7 +165,7 @@ export function Later({ load, what }: LaterProps) {
     )
   }, [])
   if (state === 'loading') return <Loading what={what} />
-  if (state !== 'failed') return <state.Found />
+  if (state !== 'failed') return <state.Found id={id} />
   return (
     <Notice
       tone="bad"

@@ -2,9 +2,18 @@ import { useMemo } from 'preact/hooks'
 import { reasoningEfforts, type Strategy, strategies } from '../../core/chat/chat.ts'
 import type { ShownModel } from '../../dialects/models/schemas.ts'
 import { humanize } from '../state/format.ts'
-import { automaticModel, lanes, type PlaygroundOptions, parseTools, setModel, settings } from '../state/playground.ts'
+import {
+  addLane,
+  automaticModel,
+  lanes,
+  mostLanes,
+  type PlaygroundOptions,
+  parseTools,
+  setModel,
+  settings,
+} from '../state/playground.ts'
 import { Button } from './controls.tsx'
-import { SelectField, Switch } from './field.tsx'
+import { SelectField, type SelectProps, Switch } from './field.tsx'
 import { FormFields } from './form.tsx'
 import { Card } from './page.tsx'
 
@@ -15,26 +24,20 @@ const strategyWords: Readonly<Record<Strategy, string>> = {
   speed: 'lowest latency',
 }
 
-type ModelChoiceProps = {
-  readonly label: string
-  readonly laneId: number
-  readonly value: string
-  readonly models: readonly ShownModel[]
-}
+type ModelChoiceProps = Pick<SelectProps, 'label' | 'value' | 'onChoice'> & { readonly models: readonly ShownModel[] }
 
-/** A strategy, or a model of the catalog. */
-export function ModelChoice({ label, laneId, value, models }: ModelChoiceProps) {
+/** A strategy, or a model of the catalog; empty = none yet. */
+export function ModelChoice({ models, ...select }: ModelChoiceProps) {
   const providers = Map.groupBy(
     models.filter(({ status }) => status !== 'retired'),
     ({ provider }) => provider,
   )
   return (
     <SelectField
-      label={label}
-      value={value}
-      onChoice={model => setModel(laneId, model)}
-      hint={value === automaticModel ? 'The gateway chooses a model for each prompt.' : undefined}
+      {...select}
+      hint={select.value === automaticModel ? 'The gateway chooses a model for each prompt.' : undefined}
     >
+      {select.value === '' && <option value="">Choose a model</option>}
       <optgroup label="Automatic">
         <option value={automaticModel}>Automatic</option>
         {strategies.map(strategy => (
@@ -70,7 +73,15 @@ export function PlaygroundSettings({ models }: { readonly models: readonly Shown
   return (
     <Card title="Request settings" class="options">
       {lane !== undefined && others.length === 0 && (
-        <ModelChoice label="Model" laneId={lane.id} value={lane.model} models={models} />
+        <ModelChoice label="Model" value={lane.model} onChoice={model => setModel(lane.id, model)} models={models} />
+      )}
+      {lanes.value.length < mostLanes && (
+        <ModelChoice
+          label={others.length === 0 ? 'Compare with' : 'Add model'}
+          value=""
+          onChoice={addLane}
+          models={models}
+        />
       )}
       <details open={isWide}>
         <summary>Options</summary>

@@ -118,9 +118,8 @@ export function clear(): void {
   lanes.value = lanes.peek().map(lane => ({ ...lane, turns: [] }))
 }
 
-export function addLane(): void {
-  if (lanes.peek().length < mostLanes)
-    lanes.value = [...lanes.peek(), { id: ++lastId, model: automaticModel, turns: [] }]
+export function addLane(model: string): void {
+  lanes.value = [...lanes.peek(), { id: ++lastId, model, turns: [] }]
 }
 
 export function removeLane(id: number): void {

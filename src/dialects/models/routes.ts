@@ -8,7 +8,7 @@ import { errorBody, GatewayError } from '../../core/validation/errors.ts'
 import type { Callers } from '../../http/authentication.ts'
 import { errorResponse, toGatewayError } from '../../http/error-response.ts'
 import { policies, type RouteDocs, withRouteDocs } from '../../http/route-docs.ts'
-import { isModelAllowed } from '../../models/allowed-models.ts'
+import { disabledModel, isModelAllowed } from '../../models/allowed-models.ts'
 import { attributions } from '../../models/catalog.ts'
 import { listModels, modelListBody, modelListForm, modelListVary } from './client-lists.ts'
 import {
@@ -128,13 +128,12 @@ type Shelf = { readonly pages: Pages; readonly isPrivate: boolean }
 /** The pages of a key that may use some models only; few keys are like that, so they are not kept. */
 function allowedPages(deps: ModelsDeps, patterns: readonly string[]): Pages {
   const { catalog, embeddingCatalog, isSimulated, clock } = deps
-  const isAllowed = (model: Pick<Model, 'id' | 'provider'>) => isModelAllowed(patterns, fullName(model))
-  const chat = { list: catalog.list.filter(isAllowed), resolve: (name: string) => catalog.resolve(name) }
-  const embeddings = {
-    list: embeddingCatalog.list.filter(isAllowed),
-    resolve: (name: string) => embeddingCatalog.resolve(name),
-  }
-  return getPages(chat, embeddings, isSimulated(), new Date(clock.now()).toISOString())
+  const allowed = <M extends Model | EmbeddingModel>({ list, resolve, findDisabled }: Catalog<M>): Catalog<M> => ({
+    list: list.filter(model => isModelAllowed(patterns, fullName(model))),
+    resolve,
+    ...(findDisabled === undefined ? {} : { findDisabled }),
+  })
+  return getPages(allowed(catalog), allowed(embeddingCatalog), isSimulated(), new Date(clock.now()).toISOString())
 }
 
 function getPages(catalog: Catalog, embeddingCatalog: EmbeddingCatalog, simulated: boolean, today: string) {
@@ -158,9 +157,11 @@ function getPages(catalog: Catalog, embeddingCatalog: EmbeddingCatalog, simulate
     one(name: string, headers: Headers, query: URLSearchParams): Page {
       const found = listed.find(name)
       if (found !== null) return page(modelListForm(headers, query) === 'anthropic' ? found.anthropic : found.openai)
-      throw new GatewayError('model_not_found', 'Unknown model. List models with GET /v1/models.', {
-        param: 'model',
-      })
+      throw (
+        disabledModel(catalog, name) ??
+        disabledModel(embeddingCatalog, name) ??
+        new GatewayError('model_not_found', 'Unknown model. List models with GET /v1/models.', { param: 'model' })
+      )
     },
   }
 }

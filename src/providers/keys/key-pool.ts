@@ -96,6 +96,9 @@ type Account = {
   readonly pauses: Map<string | null, number>
 }
 
+const isSame = (left: PoolKey, right: PoolKey) =>
+  left.account === right.account && left.access.apiKey === right.access.apiKey
+
 /** The keys of a provider, which a reload can replace. */
 export class KeyPool {
   private keys: readonly PoolKey[] = []
@@ -114,11 +117,14 @@ export class KeyPool {
   }
 
   /**
-   * Replaces the keys. Accounts keep their counted use; rejected keys may be used again. What the provider said about an
-   * account is forgotten when none of its keys stays: a rotated key may be one of another account there.
+   * Replaces the keys. Accounts keep their counted use; rejected keys may be used again, and keys that worked and stay still
+   * do. What the provider said about an account is forgotten when none of its keys stays: a rotated key may be one of
+   * another account there.
    */
   replace({ keys, quotas }: KeyPoolContents): void {
-    const staying = new Set(keys.filter(key => this.has(key)).map(({ account }) => account))
+    const pairs = keys.flatMap(key => this.keys.filter(old => isSame(old, key)).map(old => [key, old] as const))
+    const staying = new Set(pairs.map(([{ account }]) => account))
+    for (const [key, old] of pairs) if (this.worked.has(old)) this.worked.add(key)
     this.keys = keys
     this.refused.clear()
     this.turns.clear()
@@ -132,8 +138,8 @@ export class KeyPool {
   }
 
   /** Returns whether the pool has the credential under this account: a late response may be about a replaced one. */
-  private has({ account, access }: PoolKey): boolean {
-    return this.keys.some(key => key.account === account && key.access.apiKey === access.apiKey)
+  private has(key: PoolKey): boolean {
+    return this.keys.some(known => isSame(known, key))
   }
 
   /** Draws the capacity of one attempt. Its claim ends with `settle`. */

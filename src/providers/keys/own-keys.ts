@@ -38,6 +38,8 @@ type OwnKeysParts = {
   readonly isAllowed: (provider: ConfiguredProvider) => boolean
 }
 
+type Made = { readonly keys: readonly OwnKey[]; readonly pool: KeyPool; readonly provider: ConfiguredProvider }
+
 /** More are built again when they are needed. */
 const maximumViews = 1_000
 
@@ -48,6 +50,8 @@ export class OwnKeys {
   /** By account, then those of its projects by project. */
   private byOwner: ReadonlyMap<string, readonly OwnKey[]> = new Map()
   private readonly views = new Map<string, { readonly accountId: string; readonly view: OwnView | null }>()
+  /** By owner and provider: keys that stay keep what is known of them when others of their owner change. */
+  private readonly made = new Map<string, Made>()
   /** Health of replaced keys must not decide about the new ones. */
   private built = 0
 
@@ -64,11 +68,14 @@ export class OwnKeys {
     this.byOwner = Map.groupBy(keys, ({ accountId, projectId }) => projectId ?? accountId)
     for (const [owner, { accountId }] of this.views)
       if (!Bun.deepEquals(before.get(accountId), after.get(accountId))) this.views.delete(owner)
+    const ids = new Set(keys.map(({ id }) => id))
+    for (const [place, { keys: old }] of this.made) if (!old.some(({ id }) => ids.has(id))) this.made.delete(place)
   }
 
   /** Forgets the views, after providers were replaced. */
   forget(): void {
     this.views.clear()
+    this.made.clear()
   }
 
   /** Returns the view of a caller; null = it has no own key. */
@@ -79,7 +86,7 @@ export class OwnKeys {
     const known = this.views.get(owner)
     if (known !== undefined) return known.view
     const view = this.build(accountId, projectId)
-    if (this.views.size >= maximumViews) this.views.clear()
+    if (this.views.size >= maximumViews) this.forget()
     this.views.set(owner, { accountId, view })
     return view
   }
@@ -90,35 +97,38 @@ export class OwnKeys {
     const endpoints = new Map(this.parts.endpoints)
     for (const [provider, keys] of new Map([...ofAccount, ...ofProject])) {
       const shared = endpoints.get(provider)
-      if (shared !== undefined) endpoints.set(provider, this.toOwnProvider(shared, keys))
+      if (shared !== undefined)
+        endpoints.set(provider, this.toOwnProvider(`${projectId ?? accountId} ${provider}`, shared, keys))
     }
     const hasOwn = endpoints.values().some(({ own }) => own !== undefined)
     return hasOwn ? { endpoints, health: withOwnHealth(this.parts.health, endpoints) } : null
   }
 
   /** A provider whose own keys cannot be used has none: its calls then go to the operator's keys, or are not made. */
-  private toOwnProvider(shared: ConfiguredProvider, keys: readonly OwnKey[]): ConfiguredProvider {
+  private toOwnProvider(place: string, shared: ConfiguredProvider, keys: readonly OwnKey[]): ConfiguredProvider {
+    const known = this.made.get(place)
+    if (known !== undefined && Bun.deepEquals(known.keys, keys)) return known.provider
     const usable = this.parts.isAllowed(shared) ? keys : []
     const opened = usable.flatMap(key => {
       const apiKey = this.open(key)
       return apiKey === null ? [] : [{ key, access: { ...shared.access, apiKey } }]
     })
-    const pool = new KeyPool(
-      {
-        keys: opened.map(({ key: { id, name }, access }) => ({
-          ...{ name, access, account: `=${id}`, weight: 1, models: null },
-        })),
-        quotas: new Map(),
-      },
-      this.parts.clock,
-    )
+    const pool = known?.pool ?? new KeyPool({ keys: [], quotas: new Map() }, this.parts.clock)
+    pool.replace({
+      keys: opened.map(({ key: { id, name }, access }) => ({
+        ...{ name, access, account: `=${id}`, weight: 1, models: null },
+      })),
+      quotas: new Map(),
+    })
     const mayFallBack = keys.every(({ fallback }) => fallback)
-    return {
+    const provider = {
       ...shared,
       access: opened[0]?.access ?? { ...shared.access, apiKey: null },
       keys: pool,
       own: { credential: `own${++this.built}`, shared: mayFallBack ? shared : null },
     }
+    this.made.set(place, { keys, pool, provider })
+    return provider
   }
 }
 

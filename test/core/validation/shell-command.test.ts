@@ -1,5 +1,6 @@
 import { expect, test } from 'bun:test'
-import { shellCommand } from '../../src/server/banner.ts'
+import packageJson from '../../../package.json'
+import { shellCommand } from '../../../src/core/validation/errors.ts'
 
 test('shellCommand: returns a command that can be typed, by npx without a global Bun', () => {
   const npx = '/home/me/.npm/_npx/8666902f26f2dc1a/node_modules/bun/bin/bun.exe'
@@ -9,5 +10,7 @@ test('shellCommand: returns a command that can be typed, by npx without a global
 
 test('shellCommand: names the package where the gateway is installed as one', () => {
   const folder = '/app/node_modules/gateway-ai-server/src/server'
-  expect(shellCommand('keys list a@b.test', '/usr/bin/bun', folder)).toBe('bun x gateway-ai-server keys list a@b.test')
+  expect(shellCommand('keys list a@b.test', '/usr/bin/bun', folder)).toBe(
+    `bun x ${packageJson.name} keys list a@b.test`,
+  )
 })
