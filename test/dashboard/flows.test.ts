@@ -171,8 +171,7 @@ function withBrowser(path: string) {
     const { page, go } = owner
     await go('playground', 'Playground')
     await page.getByRole('button', { name: 'Clear conversation' }).click()
-    await page.getByRole('button', { name: 'Compare', exact: true }).click()
-    await page.getByLabel('Model 2', { exact: true }).selectOption({ label: 'Cost: lowest cost' })
+    await page.getByLabel('Compare with').selectOption({ label: 'Cost: lowest cost' })
     await page.getByLabel('Your message').fill('[[sim:tokens=20]] Hello to both.')
     await page.getByRole('button', { name: 'Send' }).click()
     const answers = page.getByRole('list', { name: 'About this response' })
@@ -217,7 +216,7 @@ function withBrowser(path: string) {
     // The pages of other tests have keys of their own.
     for (const { id } of await keys()) earlier.add(id)
     await go('playground', 'Playground')
-    await page.getByRole('button', { name: 'Compare', exact: true }).click()
+    await page.getByLabel('Compare with').selectOption({ label: 'Automatic' })
     const send = async () => {
       await page.getByLabel('Your message').fill('[[sim:tokens=5]] Hello to all.')
       await page.getByRole('button', { name: 'Send' }).click()

@@ -202,7 +202,7 @@ function withBrowser(path: string) {
   test('Requests: open by ID, and report an unknown one', async () => {
     const { page, go } = owner
     await go('requests', 'Requests')
-    const field = page.getByLabel('Find a request by ID')
+    const field = page.getByLabel('Request ID')
     await field.fill('req_unknown')
     await page.keyboard.press('Enter')
     await page.getByText('No such request in this account.').waitFor()

@@ -160,7 +160,7 @@ function withBrowser(path: string) {
       await visitor.page.getByLabel('Range (UTC)').selectOption('custom')
       await look('Filters')
       await visitor.go('playground', 'Playground')
-      await visitor.page.getByRole('button', { name: 'Compare', exact: true }).click()
+      await visitor.page.getByLabel('Compare with').selectOption({ label: 'Automatic' })
       await visitor.page.getByText('Parameters and tools').click()
       await look('Comparison')
       expect(wrong).toEqual([])

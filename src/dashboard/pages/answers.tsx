@@ -140,8 +140,10 @@ export function Attention({ usage, models, covered }: Omit<AnswersProps, 'before
   const items = [
     ...toModelRows(models).flatMap(({ model, failed, requests }) => {
       const isUnhealthy = states.some(known => known.model === model && known.state === 'unhealthy')
-      if (model === null || (failed <= muchFailed * requests && !isUnhealthy)) return []
-      const told = isUnhealthy ? 'Unhealthy' : `${percent(failed / requests, 1)} failed`
+      // Automatic requests count here only if no model served them: their share is of all requests.
+      const share = failed / (model === 'gateway-ai' ? usage.total.requests : requests)
+      if (model === null || (share <= muchFailed && !isUnhealthy)) return []
+      const told = isUnhealthy ? 'Unhealthy' : `${percent(share, 1)} failed`
       return [
         {
           tone: 'bad',

@@ -30,7 +30,7 @@ export function AuditLog() {
     <ResourceView
       page={{
         title: 'Audit log',
-        about: 'Changes of this account, for 400 days.',
+        hint: 'Changes of this account, for 400 days.',
         actions: (['csv', 'jsonl'] as const).map(format => (
           <Button
             key={format}

@@ -18,7 +18,7 @@ import { user } from '../state/session.ts'
 export function Billing() {
   const billing = useResource('GET /api/v1/billing')
   return (
-    <Page title="Billing" about="Usage is billed per request in 30-day cycles.">
+    <Page title="Billing" hint="Usage is billed per request in 30-day cycles.">
       <BillingNotices isLinked={false} />
       <Loaded resource={billing} what="billing" lines={6}>
         {state => (

@@ -29,7 +29,7 @@ export function Insights() {
   return (
     <Page
       title="Insights"
-      about="Routing statistics for this account. Contains no prompts or outputs."
+      hint="Routing statistics for this account. Contains no prompts or outputs."
       actions={may('learning.delete') && !isAbsent && buttons(null, [erase], '')}
     >
       {isAbsent ? (

@@ -28,7 +28,7 @@ export function KeyPage({ id }: { readonly id: string }) {
   return (
     <Page
       title="API key"
-      about="Limits, usage and rotation of one key. All times are UTC."
+      hint="Limits, usage and rotation of one key. All times are UTC."
       actions={
         <a class="button" href={hrefTo('keys')}>
           All keys

@@ -38,7 +38,7 @@ export function Keys() {
     <ResourceView
       page={{
         title: 'Keys',
-        about: `${scope === null ? 'All keys of the account' : scope === 'your own keys' ? 'Your keys' : 'Your keys and projects'}. All keys share the limits of the account and can have limits of their own.`,
+        hint: `Keys of ${scope === null ? 'the account' : scope === 'your own keys' ? 'your own' : 'your own and of your projects'}. All share the limits of the account and can have limits of their own.`,
       }}
       before={<NothingVisible />}
       title={showsEnded ? 'All keys' : 'Active keys'}

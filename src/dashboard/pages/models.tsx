@@ -14,7 +14,7 @@ import { Card, Page, Pairs } from '../parts/page.tsx'
 import { useIsThroughProjects } from '../parts/project-field.tsx'
 import { Table } from '../parts/table.tsx'
 import { rangeTitle, toFilters, usageQuery } from '../state/filters.ts'
-import { compact, formatCount, formatUsd, humanize, usdColumn } from '../state/format.ts'
+import { formatCount, formatUsd, humanize, usdColumn } from '../state/format.ts'
 import { hashRoute } from '../state/hash-route.ts'
 import { useResource } from '../state/resource.ts'
 import type { ModelHealth } from '../state/routes.ts'
@@ -152,13 +152,6 @@ function Catalogue({ models, states, used, days, onChoose }: CatalogueProps) {
           show: ({ pricing }) => `${price(pricing.input_per_mtok)} → ${price(pricing.output_per_mtok)}`,
         },
         { figure: 'typicalCost', from: 'middle', by: typicalPrice, show: model => perThousand(typicalPrice(model)) },
-        {
-          name: 'Context',
-          from: 'wide',
-          isNumber: true,
-          by: model => model.context_window,
-          show: model => compact(model.context_window),
-        },
         { figure: 'quality', from: 'middle', by: model => model.routing.quality },
         { figure: 'speed', from: 'wide', by: model => model.routing.output_tokens_per_second },
         {

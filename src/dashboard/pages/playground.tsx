@@ -46,7 +46,7 @@ export function Playground() {
   return (
     <Page
       title="Playground"
-      about="Send a prompt and inspect routing, tokens and cost. The conversation stays in this tab’s memory only."
+      hint="Send a prompt and inspect routing, tokens and cost. The conversation stays in this tab’s memory only."
       actions={
         <>
           <Button onClick={() => setCode(toCodeRequest(all[0]))}>View code</Button>

@@ -46,7 +46,7 @@ export function Projects() {
   const canCreate = may('projects.all')
   return (
     <ResourceView
-      page={{ title: 'Projects', about: 'A project has keys, limits and members of its own.' }}
+      page={{ title: 'Projects', hint: 'A project has keys, limits and members of its own.' }}
       title={canCreate ? 'All projects' : 'Your projects'}
       caption="Projects"
       what="projects"

@@ -50,7 +50,7 @@ export function Providers() {
     <ResourceView
       page={{
         title: 'Providers',
-        about: 'As this gateway process saw them since its start.',
+        hint: 'As this gateway process saw them since its start.',
       }}
       before={isOwner && access !== undefined && !mayAdd && <p class="hint">{notices[access]}</p>}
       title="Providers"

@@ -53,7 +53,7 @@ export function Requests() {
   return (
     <Page
       title="Requests"
-      about={`Model, latency, tokens and cost of each request${scope === null ? '' : ` of ${scope}`}. Prompts and outputs are never stored.`}
+      hint={`Requests of ${scope ?? 'the account'}. Prompts and outputs are never stored.`}
       actions={isRejected ? <RejectedExport rows={log.rows ?? []} /> : <Exports filters={filters} />}
     >
       <NothingVisible />
@@ -311,7 +311,7 @@ function FindRequest() {
         }}
       >
         <TextField
-          label="Find a request by ID"
+          label="Request ID"
           type="search"
           autocomplete="off"
           required

@@ -78,7 +78,7 @@ export function TagsPage() {
     <ResourceView
       page={{
         title: 'Tags',
-        about: `Labels of requests, from API keys, the header x-gateway-tags, metadata and agent sessions. Usage is of ${useOwnScope() ?? 'the account'}.`,
+        hint: `Labels of requests, from API keys, the header x-gateway-tags, metadata and agent sessions. Usage is of ${useOwnScope() ?? 'the account'}.`,
       }}
       title="Budgets"
       about="Each limits all requests of the account with the tag. Used: this UTC day and month, of the whole account."

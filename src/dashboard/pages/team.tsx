@@ -129,7 +129,7 @@ export function Team() {
   })
   return (
     <ResourceView
-      page={{ title: 'Team', about: 'All members share this account’s limits and billing.' }}
+      page={{ title: 'Team', hint: 'All members share this account’s limits and billing.' }}
       title="Members"
       caption="Members of the account"
       what="the team"

@@ -2,18 +2,22 @@ import { signal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 import { type FigureName, figures, showFigure } from '../state/figures.ts'
+import { Icon } from './controls.tsx'
 import { Sparkline } from './daily-chart.tsx'
 import { PageFailures } from './notice.tsx'
 
-type PageProps = {
+export type PageProps = {
   readonly title: string
+  /** Facts and links below the title. */
   readonly about?: ComponentChildren
+  /** Explains the page, as a tooltip beside the title. */
+  readonly hint?: string | undefined
   readonly actions?: ComponentChildren
   readonly children: ComponentChildren
 }
 
 /** A page. Its heading takes the focus when it opens, so that screen readers announce it. */
-export function Page({ title, about, actions, children }: PageProps) {
+export function Page({ title, about, hint, actions, children }: PageProps) {
   const heading = useRef<HTMLHeadingElement>(null)
   useEffect(() => {
     document.title = `${title} · gateway-ai`
@@ -27,6 +31,12 @@ export function Page({ title, about, actions, children }: PageProps) {
           <h1 ref={heading} tabIndex={-1}>
             {title}
           </h1>
+          {hint !== undefined && (
+            <span class="page-hint quiet" title={hint}>
+              <Icon name="info" />
+              <span class="unseen">{hint}</span>
+            </span>
+          )}
           {about !== undefined && <p class="about">{about}</p>}
         </div>
         {actions !== undefined && <div class="actions">{actions}</div>}

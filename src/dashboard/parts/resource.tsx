@@ -10,7 +10,7 @@ import { Button } from './controls.tsx'
 import { FormDialog, ResultDialog, type ShownResult } from './dialog.tsx'
 import { type Field, useForm, type Values } from './form.tsx'
 import { FailureNotice, Loaded } from './notice.tsx'
-import { Card, Page, showToast } from './page.tsx'
+import { Card, Page, type PageProps, showToast } from './page.tsx'
 import { type Column, Table } from './table.tsx'
 
 type ActionDialog = {
@@ -126,7 +126,7 @@ type ResourceProps<Data, Row> = {
   /** Controls of the card. */
   readonly controls?: ComponentChildren
   /** The page around the card, whose head then has the button that creates; absent = the card is a part of a page. */
-  readonly page?: { readonly title: string; readonly about: ComponentChildren; readonly actions?: ComponentChildren }
+  readonly page?: Omit<PageProps, 'children'>
   /** Controls below the table. */
   readonly foot?: ComponentChildren
   /** Further parts of the page: before the card, and after it. */
