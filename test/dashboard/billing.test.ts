@@ -188,7 +188,7 @@ function withBrowser(path: string) {
 
   test('Billing: removes the card, which starts the grace period', async () => {
     const { page, go } = visitor
-    await page.getByRole('button', { name: 'Remove', exact: true }).click()
+    await page.getByRole('button', { name: 'Remove the payment method' }).click()
     await page.getByRole('dialog').getByRole('button', { name: 'Remove', exact: true }).click()
     await page.getByText('Requests are rejected 1 hour after').waitFor()
     await go('', 'Overview')

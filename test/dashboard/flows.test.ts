@@ -124,11 +124,13 @@ function withBrowser(path: string) {
     expect(await about.textContent()).toMatch(
       /\w+\/[\w.-]+[\s\S]*\d+ input, \d+ output tokens[\s\S]*\$0\.\d+[\s\S]*TTFT/,
     )
-    await page.getByText('Routing and cost details').click()
-    expect(await page.locator('.account').textContent()).toContain('Automatic routing chose the model.')
-    expect(await page.getByRole('list', { name: 'Attempts' }).textContent()).toContain('Succeeded')
     await page.getByRole('radio', { name: '4 stars' }).check({ force: true })
     await page.getByText('Rating saved.').waitFor()
+    // The page waits for the record of the request.
+    await page.getByRole('link', { name: 'Routing and cost' }).click()
+    await page.getByText(/^Chosen because it /).waitFor()
+    expect(await page.getByRole('list', { name: 'Attempts' }).textContent()).toContain('Succeeded')
+    await page.getByRole('list', { name: 'Cost by part' }).getByText('$0.').waitFor()
 
     await go('team', 'Team')
     await go('keys', 'Keys')
@@ -164,7 +166,7 @@ function withBrowser(path: string) {
       .filter({ hasText: /^\d+ input, \d+ output tokens$/ })
       .last()
       .waitFor()
-    await page.getByRole('link', { name: 'Open in log' }).last().waitFor()
+    await page.getByRole('link', { name: 'Routing and cost' }).last().waitFor()
   })
 
   test('Playground: compares models side by side, keeps them across pages, and asks again', async () => {

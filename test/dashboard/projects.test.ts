@@ -98,7 +98,7 @@ function withBrowser(path: string) {
 
     // The key must be revoked first; the dialog shows the error, and the project stays.
     await page.getByRole('button', { name: 'Archive project' }).click()
-    await page.getByRole('dialog').getByRole('button', { name: 'Archive project' }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Archive' }).click()
     await page.getByRole('alert').filter({ hasText: 'has valid API keys' }).waitFor()
     await page.getByRole('button', { name: 'Cancel' }).click()
     await page.getByRole('button', { name: `Remove ${guest.email}` }).click()
@@ -107,7 +107,7 @@ function withBrowser(path: string) {
     // The removal has revoked the key.
     await page.getByText('No active keys').waitFor()
     await page.getByRole('button', { name: 'Archive project' }).click()
-    await page.getByRole('dialog').getByRole('button', { name: 'Archive project' }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Archive' }).click()
     await page.getByRole('button', { name: 'Archive project' }).waitFor({ state: 'detached' })
     await page.getByText('It accepts no keys and no changes.').waitFor()
 

@@ -9,7 +9,7 @@ import {
 import type { Field } from '../parts/form.tsx'
 import { Badge, Notice } from '../parts/notice.tsx'
 import { projectColumn, useProjects } from '../parts/project-field.tsx'
-import { action, ResourceView } from '../parts/resource.tsx'
+import { action, ResourceView, removal } from '../parts/resource.tsx'
 import { callApi } from '../state/api.ts'
 import { humanize } from '../state/format.ts'
 import { hrefTo } from '../state/href.ts'
@@ -215,21 +215,10 @@ const sendTest = action<ShownAlert>({
   },
 })
 
-const remove = action<ShownAlert>({
-  text: () => 'Delete',
-  label: alert => `Delete the alert on ${getTitle(alert)}`,
-  isDangerous: true,
-  dialog: alert => ({
-    title: 'Delete this alert?',
-    submit: 'Delete',
-    about: (
-      <p>
-        {getTitle(alert)}, {toText(alert.metric, alert.threshold)}: no further emails and events.
-      </p>
-    ),
-  }),
-  perform: async ({ id }) => {
-    await callApi('DELETE /api/v1/alerts/:id', { params: { id } })
-    return 'Alert deleted'
-  },
+const remove = removal<ShownAlert>({
+  verb: 'Delete',
+  name: alert => `the alert on ${getTitle(alert)}`,
+  about: ({ metric, threshold }) => `Threshold ${toText(metric, threshold)}: no further emails and events.`,
+  remove: ({ id }) => callApi('DELETE /api/v1/alerts/:id', { params: { id } }),
+  done: () => 'Alert deleted',
 })

@@ -1,14 +1,11 @@
 import type { ShownBilling } from '../../console/billing/schemas.ts'
 import { BillingNotices } from '../parts/account-notices.tsx'
-import { Button } from '../parts/controls.tsx'
 import { InlineForm, useForm } from '../parts/form.tsx'
 import { BurnDown, MeterBar } from '../parts/meter.tsx'
-import { Badge, FailureNotice, Loaded } from '../parts/notice.tsx'
+import { Badge, Loaded } from '../parts/notice.tsx'
 import { Card, Page, showToast } from '../parts/page.tsx'
 import { PaymentMethod } from '../parts/payment-method.tsx'
-import { action, useActions } from '../parts/resource.tsx'
-import { Table } from '../parts/table.tsx'
-import { useAction } from '../state/action.ts'
+import { action, ResourceView, useActions } from '../parts/resource.tsx'
 import { callApi } from '../state/api.ts'
 import { dateTime, formatCount, formatDate, formatUsd, humanize, relativeTime } from '../state/format.ts'
 import { hrefTo } from '../state/href.ts'
@@ -151,15 +148,13 @@ function SoftCap({ billing, onChange }: Changed) {
   const cap = billing.soft_cap
   const change = async (monthly_usd: number | null) => {
     onChange(await callApi('PUT /api/v1/billing/soft-cap', { body: { monthly_usd } }))
-    showToast(monthly_usd === null ? 'Soft cap removed' : `Soft cap set to ${formatUsd(monthly_usd)}`)
+    return monthly_usd === null ? 'Soft cap removed' : `Soft cap set to ${formatUsd(monthly_usd)}`
   }
-  const form = useForm({ monthly_usd: cap === null ? '' : String(cap.monthly_usd) }, ({ monthly_usd }) =>
-    change(Number(monthly_usd)),
+  const form = useForm({ monthly_usd: cap === null ? '' : String(cap.monthly_usd) }, async ({ monthly_usd }) =>
+    showToast(await change(Number(monthly_usd))),
   )
-  const removing = useAction(async () => {
-    await change(null)
-    form.set({ monthly_usd: '' })
-  })
+  const { buttons, failure } = useActions<null>(() => form.set({ monthly_usd: '' }))
+  const remove = action<null>({ text: () => 'Remove soft cap', isDangerous: true, perform: () => change(null) })
   return (
     <Card
       title="Monthly soft cap"
@@ -182,7 +177,7 @@ function SoftCap({ billing, onChange }: Changed) {
           : `Counted per 30-day billing cycle. This one ends on ${formatDate(billing.cycle.ends_at)}.`}{' '}
         Alerts on spend are on the <a href={hrefTo('alerts')}>Alerts</a> page.
       </p>
-      {removing.failure !== null && <FailureNotice failure={removing.failure} />}
+      {failure}
       <InlineForm
         form={form}
         fields={[
@@ -197,51 +192,38 @@ function SoftCap({ billing, onChange }: Changed) {
         ]}
         submit={['Save soft cap', 'Save soft cap']}
         look=""
-        isReady={form.values.monthly_usd.trim() !== '' && !removing.isBusy}
-        tools={
-          cap !== null && (
-            <Button
-              text="Remove soft cap"
-              look="danger-text"
-              disabled={form.isBusy || removing.isBusy}
-              onClick={() => void removing.run()}
-            />
-          )
-        }
+        isReady={form.values.monthly_usd.trim() !== ''}
+        tools={cap !== null && buttons(null, [remove], '')}
       />
     </Card>
   )
 }
 
 function Invoices() {
-  const invoices = useResource('GET /api/v1/billing/invoices')
   return (
-    <Card title="Invoices">
-      <Loaded resource={invoices} what="invoices">
-        {({ data }) => (
-          <Table
-            caption="Invoices, newest first"
-            rows={data}
-            rowKey={({ id }) => id}
-            columns={[
-              {
-                name: 'Period',
-                isHeading: true,
-                show: invoice => (
-                  <a href={hrefTo(`billing/${invoice.id}`)}>
-                    {formatDate(invoice.period.starts_at)} – {formatDate(invoice.period.ends_at)}
-                  </a>
-                ),
-              },
-              { name: 'Status', show: invoice => <InvoiceStatusBadge status={invoice.status} /> },
-              { name: 'Issued', from: 'middle', show: invoice => dateTime(invoice.issued_at) },
-              { name: 'Total', isNumber: true, show: invoice => formatUsd(invoice.total_usd) },
-            ]}
-            empty={['No invoices yet', 'The first invoice is created when a 30-day cycle ends.']}
-          />
-        )}
-      </Loaded>
-    </Card>
+    <ResourceView
+      title="Invoices"
+      caption="Invoices, newest first"
+      what="invoices"
+      resource={useResource('GET /api/v1/billing/invoices')}
+      rows={({ data }) => data}
+      rowKey={({ id }) => id}
+      columns={[
+        {
+          name: 'Period',
+          isHeading: true,
+          show: ({ id, period }) => (
+            <a href={hrefTo(`billing/${id}`)}>
+              {formatDate(period.starts_at)} – {formatDate(period.ends_at)}
+            </a>
+          ),
+        },
+        { name: 'Status', show: ({ status }) => <InvoiceStatusBadge status={status} /> },
+        { name: 'Issued', from: 'middle', show: ({ issued_at: at }) => dateTime(at) },
+        { name: 'Total', isNumber: true, show: ({ total_usd: usd }) => formatUsd(usd) },
+      ]}
+      empty={['No invoices yet', 'The first invoice is created when a 30-day cycle ends.']}
+    />
   )
 }
 

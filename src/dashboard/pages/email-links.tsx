@@ -5,7 +5,7 @@ import { ownPassword, useForm } from '../parts/form.tsx'
 import { Notice } from '../parts/notice.tsx'
 import { callOpen } from '../state/api.ts'
 import { hrefTo } from '../state/href.ts'
-import { useRegistration } from '../state/open-data.ts'
+import { useRegistration } from '../state/resource.ts'
 import { begin } from '../state/session.ts'
 import { AuthPage, emailField, newPasswordField } from './sign-in.tsx'
 
@@ -42,7 +42,7 @@ function RequestReset() {
           Ask the operator to reset the password: <code>bun run gateway accounts reset-password {'<email>'}</code>.
         </Notice>
       )}
-      {rules !== null && !sendsNoMail && (
+      {rules !== undefined && !sendsNoMail && (
         <p class="about">We send a reset link to your address. It expires after 30 minutes.</p>
       )}
       {isSent && (

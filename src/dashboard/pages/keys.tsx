@@ -10,7 +10,7 @@ import { UsedLimits } from '../parts/meter.tsx'
 import { Loaded } from '../parts/notice.tsx'
 import { Card } from '../parts/page.tsx'
 import { useIsThroughProjects, useOwnScope, useProjects } from '../parts/project-field.tsx'
-import { action, ResourceView } from '../parts/resource.tsx'
+import { action, ResourceView, removal } from '../parts/resource.tsx'
 import { Table } from '../parts/table.tsx'
 import { usageColumns } from '../parts/usage.tsx'
 import { callApi } from '../state/api.ts'
@@ -171,19 +171,12 @@ const createManagementKey = action({
   },
 })
 
-const revokeManagementKey = action<ManagementKey>({
-  text: () => 'Revoke',
-  label: ({ name }) => `Revoke ${name}`,
-  isDangerous: true,
-  dialog: ({ name }) => ({
-    title: `Revoke “${name}”?`,
-    submit: 'Revoke',
-    about: <p>Programs that use it get 401 within 1 s. This cannot be undone.</p>,
-  }),
-  perform: async ({ id, name }) => {
-    await callApi('DELETE /api/v1/management-keys/:id', { params: { id } })
-    return `Management key “${name}” revoked`
-  },
+const revokeManagementKey = removal<ManagementKey>({
+  verb: 'Revoke',
+  name: ({ name }) => name,
+  about: () => 'Programs that use it get 401 within 1 s. This cannot be undone.',
+  remove: ({ id }) => callApi('DELETE /api/v1/management-keys/:id', { params: { id } }),
+  done: ({ name }) => `Management key “${name}” revoked`,
 })
 
 /** Credentials of programs that manage the account. */

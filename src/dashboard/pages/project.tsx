@@ -4,7 +4,7 @@ import { outranks, projectRoles } from '../../core/accounts/roles.ts'
 import { BurnDown, UsedLimits } from '../parts/meter.tsx'
 import { Badge, Empty, Loaded, Notice } from '../parts/notice.tsx'
 import { Card, Page } from '../parts/page.tsx'
-import { action, ResourceView, useActions } from '../parts/resource.tsx'
+import { action, ResourceView, removal, useActions } from '../parts/resource.tsx'
 import { projectRoleWords, RoleSelect, roleChoices } from '../parts/roles.tsx'
 import { callApi } from '../state/api.ts'
 import { exactTime, relativeTime } from '../state/format.ts'
@@ -17,18 +17,12 @@ import { saveProject } from './projects.tsx'
 
 type Member = ShownProject['members'][number]
 
-const archive = action<ShownProject>({
-  text: () => 'Archive project',
-  isDangerous: true,
-  dialog: ({ name }) => ({
-    title: `Archive “${name}”?`,
-    submit: 'Archive project',
-    about: <p>Its limits end, and it accepts no keys. Revoke its valid keys first. This cannot be undone.</p>,
-  }),
-  perform: async ({ id, name }) => {
-    await callApi('DELETE /api/v1/projects/:id', { params: { id } })
-    return `Project “${name}” archived`
-  },
+const archive = removal<ShownProject>({
+  verb: 'Archive',
+  name: ({ name }) => `project “${name}”`,
+  about: () => 'Its limits end, and it accepts no keys. Revoke its valid keys first. This cannot be undone.',
+  remove: ({ id }) => callApi('DELETE /api/v1/projects/:id', { params: { id } }),
+  done: ({ name }) => `Project “${name}” archived`,
 })
 
 /** A project: limits with their use, members and keys. */
@@ -140,21 +134,14 @@ function Members({ project, resource, canManage, canRemove, onRemove }: MembersP
       return 'Member added'
     },
   })
-  const remove = action<Member>({
-    text: () => 'Remove',
-    label: ({ email }) => `Remove ${email}`,
-    isDangerous: true,
+  const remove = removal<Member>({
+    verb: 'Remove',
+    name: ({ email }) => email,
     isFor: ({ role }) => canRemove && outranks(rank, role),
-    dialog: ({ email }) => ({
-      title: `Remove ${email} from the project?`,
-      submit: 'Remove',
-      about: <p>Their keys in this project are revoked within 1 s.</p>,
-    }),
-    perform: async ({ user_id, email }) => {
-      await callApi('DELETE /api/v1/projects/:id/members/:user', { params: { id, user: user_id } })
-      onRemove()
-      return `${email} removed`
-    },
+    about: () => 'Their keys in this project are revoked within 1 s.',
+    remove: ({ user_id: user }) =>
+      callApi('DELETE /api/v1/projects/:id/members/:user', { params: { id, user } }).then(onRemove),
+    done: ({ email }) => `${email} removed`,
   })
   return (
     <ResourceView

@@ -1,5 +1,6 @@
+import { useEffect } from 'preact/hooks'
 import type { RequestRecord } from '../../console/usage/schemas.ts'
-import { Button, Copy } from '../parts/controls.tsx'
+import { Copy } from '../parts/controls.tsx'
 import { BarList } from '../parts/daily-chart.tsx'
 import { Badge, healthTones, Loaded, Notice, withCode } from '../parts/notice.tsx'
 import { Card, Page, Pairs } from '../parts/page.tsx'
@@ -17,13 +18,17 @@ import { figures, showFigure } from '../state/figures.ts'
 import { dialectNames, exactTime, formatCount, humanize, percent, usdExact } from '../state/format.ts'
 import { hrefTo } from '../state/href.ts'
 import { fallbackTitles } from '../state/keys.ts'
-import { useResource } from '../state/resource.ts'
+import { useResource, whileVisible } from '../state/resource.ts'
+
+const lookAgainMs = 3_000
 
 /** One request with its own URL, found by any of its IDs. */
 export function RequestPage({ id }: { readonly id: string }) {
   const record = useResource('GET /api/v1/requests/:id', { params: { id } })
   // The notice of an error would show the ID of the lookup, which looks like that of the request.
   const isMissing = record.failure?.code === 'not_found'
+  // A request appears seconds after its end.
+  useEffect(() => (isMissing ? whileVisible(lookAgainMs, record.reload) : undefined), [isMissing])
   return (
     <Page
       title="Request"
@@ -34,7 +39,7 @@ export function RequestPage({ id }: { readonly id: string }) {
       }
     >
       {isMissing ? (
-        <Missing id={id} reload={record.reload} />
+        <Missing id={id} />
       ) : (
         <Loaded resource={record} what="the request" lines={8}>
           {found => (
@@ -51,7 +56,7 @@ export function RequestPage({ id }: { readonly id: string }) {
   )
 }
 
-function Missing({ id, reload }: { readonly id: string; readonly reload: () => void }) {
+function Missing({ id }: { readonly id: string }) {
   return (
     <Card title="No request with this ID">
       <p class="mono wrap">{id}</p>
@@ -59,10 +64,9 @@ function Missing({ id, reload }: { readonly id: string; readonly reload: () => v
       <ul class="stack">
         <li>Its API key was missing, invalid, expired or revoked. The response of the request names the reason.</li>
         <li>It belongs to another account, or to a key that your role cannot see.</li>
-        <li>It ended less than a few seconds ago.</li>
+        <li>It ended less than a few seconds ago. Then it appears here.</li>
         <li>It was rejected more than 30 days ago.</li>
       </ul>
-      <Button text="Retry" look="small" onClick={reload} />
     </Card>
   )
 }

@@ -17,7 +17,7 @@ import { callOpen } from '../state/api.ts'
 import { asFailure, type RequestError } from '../state/api-error.ts'
 import { hashRoute } from '../state/hash-route.ts'
 import { hrefTo } from '../state/href.ts'
-import { useRegistration } from '../state/open-data.ts'
+import { useRegistration } from '../state/resource.ts'
 import { begin, endedBecause } from '../state/session.ts'
 
 /** The end of a lockout is never shown, since that would reveal that there is one. The advice is the same. */
@@ -159,7 +159,7 @@ export function SignUp() {
     begin(await callOpen('POST /api/v1/auth/register', { body: { ...body, ...named } }))
     location.hash = hrefTo('')
   })
-  const isClosed = rules !== null && rules.mode !== 'open'
+  const isClosed = rules !== undefined && rules.mode !== 'open'
   return (
     <AuthPage
       title="Create account"
@@ -179,7 +179,7 @@ export function SignUp() {
       ) : (
         <p class="about">Free, on the evaluation plan: the same models and endpoints, with smaller limits.</p>
       )}
-      {rules !== null && !isClosed && (rules.domains !== null || rules.verifies_email) && (
+      {rules !== undefined && !isClosed && (rules.domains !== null || rules.verifies_email) && (
         <p class="about">
           {rules.domains !== null && `Only for email addresses at ${rules.domains.join(', ')}. `}
           {rules.verifies_email && 'We send a link to confirm your address.'}

@@ -1,8 +1,7 @@
 import type { SingleSignOnSettings } from '../../console/auth/schemas.ts'
 import { Button, Snippet } from '../parts/controls.tsx'
 import { Badge, Empty, Loaded, Notice } from '../parts/notice.tsx'
-import { Card } from '../parts/page.tsx'
-import { Table } from '../parts/table.tsx'
+import { Card, Pairs } from '../parts/page.tsx'
 import { listTime, relativeTime } from '../state/format.ts'
 import { useResource } from '../state/resource.ts'
 
@@ -85,15 +84,7 @@ function Values({ settings }: { readonly settings: Shown }) {
   ]
   return (
     <>
-      <Table
-        caption="Configuration of single sign-on"
-        rows={values}
-        rowKey={([name]) => name}
-        columns={[
-          { name: 'Setting', isHeading: true, show: ([name]) => name },
-          { name: 'Value', show: ([, value]) => <span class="break">{value}</span> },
-        ]}
-      />
+      <Pairs of={values} />
       <p class="hint">Redirect URI to register at the identity provider:</p>
       <Snippet text={settings.redirect_uri} what="redirect URI" />
       <p class="hint">URI after sign-out:</p>
@@ -118,15 +109,8 @@ function Roles({
     )
   return (
     <>
-      <Table
-        caption="Role per group"
-        rows={mapping}
-        rowKey={({ group }) => group}
-        columns={[
-          { name: `Group (${claim})`, isHeading: true, show: ({ group }) => <span class="break">{group}</span> },
-          { name: 'Role', show: ({ role }) => role },
-        ]}
-      />
+      <p class="hint">Roles of the groups in the claim {claim}:</p>
+      <Pairs of={mapping.map(({ group, role }) => [group, role] as const)} />
       <p class="hint">The highest role counts. {otherwise}</p>
     </>
   )

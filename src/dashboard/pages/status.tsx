@@ -3,15 +3,13 @@ import type { ShownStatus } from '../../console/status/schemas.ts'
 import { isAllowed } from '../../core/accounts/roles.ts'
 import { Logo } from '../parts/controls.tsx'
 import { ProductLinks } from '../parts/navigation.tsx'
-import { Badge, Empty, FailureNotice, Loaded, Loading, type Tone } from '../parts/notice.tsx'
+import { Badge, Loaded, Loading, type Tone } from '../parts/notice.tsx'
 import { Card, Page, Pairs } from '../parts/page.tsx'
 import { Table } from '../parts/table.tsx'
-import { callOpen } from '../state/api.ts'
 import { type Readiness, toReadiness } from '../state/api-error.ts'
-import { formatCount } from '../state/format.ts'
+import { formatCount, humanize } from '../state/format.ts'
 import { hrefTo } from '../state/href.ts'
-import { useGateway, useOpen } from '../state/open-data.ts'
-import { useResource } from '../state/resource.ts'
+import { useGateway, useResource } from '../state/resource.ts'
 import type { ModelHealth } from '../state/routes.ts'
 import { currentSession } from '../state/session.ts'
 
@@ -52,18 +50,19 @@ const readinessTexts: Readonly<Record<Readiness, readonly [string, Tone]>> = {
 
 function Service() {
   const gateway = useGateway()
-  const { data: readiness } = useOpen(readReadiness, everyMs)
+  const { data, failure } = useResource('GET /readyz', { everyMs, isOpen: true })
+  const readiness = failure === null ? data?.status : toReadiness(failure)
   const [words, tone] = readinessTexts[readiness ?? 'unreachable']
   return (
     <Card title="Gateway">
-      {readiness === null ? (
+      {readiness === undefined ? (
         <Loading what="the status" />
       ) : (
         <Pairs
           of={[
             ['State', <Badge tone={tone}>{words}</Badge>],
-            gateway !== null && ['Version', gateway.version],
-            gateway !== null && ['Providers', gateway.simulated ? 'Simulated' : 'Configured'],
+            gateway !== undefined && ['Version', gateway.version],
+            gateway !== undefined && ['Providers', gateway.simulated ? 'Simulated' : 'Configured'],
             [
               'For programs',
               <>
@@ -76,8 +75,6 @@ function Service() {
     </Card>
   )
 }
-
-const readReadiness = (): Promise<Readiness> => callOpen('GET /readyz').then(({ status }) => status, toReadiness)
 
 const deciders = { gateway: 'This gateway', redis: 'Redis', postgres: 'Postgres' } as const
 
@@ -129,30 +126,28 @@ const states = ['healthy', 'degraded', 'unhealthy'] as const
 
 /** Health by provider: what every client may read. */
 function Models() {
-  const { data: found, failure } = useOpen(() => callOpen('GET /api/v1/models/health'), everyMs)
-  const providers = [...Map.groupBy(found?.data ?? [], ({ model }) => model.slice(0, model.indexOf('/')))]
-  const counted = (models: readonly ModelHealth[], state: ModelHealth['state']) =>
-    models.filter(model => model.state === state).length
+  const health = useResource('GET /api/v1/models/health', { everyMs, isOpen: true })
   return (
     <Card title="Models by health" about="Chat and embedding models. Unhealthy models go last in routing.">
-      {failure !== null && <FailureNotice failure={failure} />}
-      {found === null && failure === null && <Loading what="the models" />}
-      {found?.data.length === 0 && <Empty title="No models" />}
-      {providers.length > 0 && (
-        <Table
-          caption="Models by provider and health"
-          rows={providers}
-          rowKey={([provider]) => provider}
-          columns={[
-            { name: 'Provider', isHeading: true, show: ([provider]) => provider },
-            ...states.map(state => ({
-              name: `${state.charAt(0).toUpperCase()}${state.slice(1)}`,
-              isNumber: true,
-              show: ([, models]: (typeof providers)[number]) => counted(models, state),
-            })),
-          ]}
-        />
-      )}
+      <Loaded resource={health} what="the models">
+        {({ data }) => (
+          <Table
+            caption="Models by provider and health"
+            rows={[...Map.groupBy(data, ({ model }) => model.slice(0, model.indexOf('/')))]}
+            rowKey={([provider]) => provider}
+            columns={[
+              { name: 'Provider', isHeading: true, show: ([provider]) => provider },
+              ...states.map(state => ({
+                name: humanize(state),
+                isNumber: true,
+                show: ([, models]: readonly [string, readonly ModelHealth[]]) =>
+                  models.filter(model => model.state === state).length,
+              })),
+            ]}
+            empty={['No models', '']}
+          />
+        )}
+      </Loaded>
     </Card>
   )
 }

@@ -8,7 +8,7 @@ import { BurnDown, UsedLimits } from '../parts/meter.tsx'
 import { Empty, Loaded } from '../parts/notice.tsx'
 import { Card } from '../parts/page.tsx'
 import { useIsThroughProjects, useOwnScope } from '../parts/project-field.tsx'
-import { action, ResourceView } from '../parts/resource.tsx'
+import { action, ResourceView, removal } from '../parts/resource.tsx'
 import { Table } from '../parts/table.tsx'
 import { UsageChart, usageColumns } from '../parts/usage.tsx'
 import { callApi } from '../state/api.ts'
@@ -54,19 +54,12 @@ const tagFields = [
   },
 ] as const
 
-const remove = action<ShownTag>({
-  text: () => 'Remove',
-  label: tag => `Remove the budget of ${toTitle(tag)}`,
-  isDangerous: true,
-  dialog: tag => ({
-    title: `Remove the budget of “${toTitle(tag)}”?`,
-    submit: 'Remove',
-    about: <p>Requests with this tag are then limited only by the account and their key. Their usage stays.</p>,
-  }),
-  perform: async ({ name, value }) => {
-    await callApi('PUT /api/v1/tags', { body: { name, value, limits: null } })
-    return 'Budget removed'
-  },
+const remove = removal<ShownTag>({
+  verb: 'Remove',
+  name: tag => `the budget of ${toTitle(tag)}`,
+  about: () => 'Requests with this tag are then limited only by the account and their key. Their usage stays.',
+  remove: ({ name, value }) => callApi('PUT /api/v1/tags', { body: { name, value, limits: null } }),
+  done: () => 'Budget removed',
 })
 
 /** The budgets of the account, and usage by tag. Every role sees the budgets; admins and owners change them. */

@@ -4,7 +4,7 @@ import type { ShownUser } from '../../http/schemas.ts'
 import type { ShownResult } from '../parts/dialog.tsx'
 import { Badge } from '../parts/notice.tsx'
 import { useProjects } from '../parts/project-field.tsx'
-import { action, ResourceView } from '../parts/resource.tsx'
+import { action, ResourceView, removal } from '../parts/resource.tsx'
 import { projectRoleWords, RoleSelect, roleChoices, roleWords } from '../parts/roles.tsx'
 import { callApi } from '../state/api.ts'
 import { formatDate, humanize, relativeTime } from '../state/format.ts'
@@ -54,33 +54,21 @@ function toResult(created: CreatedInvitation, names: Names): ShownResult {
   }
 }
 
-const remove = action<ShownUser>({
-  text: () => 'Remove',
-  label: ({ email }) => `Remove ${email}`,
-  isDangerous: true,
+const remove = removal<ShownUser>({
+  verb: 'Remove',
+  name: ({ email }) => email,
   isFor: ({ id, role }) => may('team.remove') && id !== user.value?.id && outranks(user.value?.role ?? 'member', role),
-  dialog: ({ email }) => ({
-    title: `Remove ${email}?`,
-    submit: 'Remove',
-    about: <p>Their keys and sessions are revoked within 1 s. Their usage stays in the log.</p>,
-  }),
-  perform: async ({ id, email }) => {
-    await callApi('DELETE /api/v1/team/:id', { params: { id } })
-    return `${email} removed`
-  },
+  about: () => 'Their keys and sessions are revoked within 1 s. Their usage stays in the log.',
+  remove: ({ id }) => callApi('DELETE /api/v1/team/:id', { params: { id } }),
+  done: ({ email }) => `${email} removed`,
 })
 
-const withdraw = action<ShownInvitation>({
-  text: () => 'Withdraw',
-  dialog: ({ email }) => ({
-    title: `Withdraw the invitation of ${email}?`,
-    submit: 'Withdraw',
-    about: <p>The link stops working.</p>,
-  }),
-  perform: async ({ id, email }) => {
-    await callApi('DELETE /api/v1/team/invitations/:id', { params: { id } })
-    return `Invitation of ${email} withdrawn`
-  },
+const withdraw = removal<ShownInvitation>({
+  verb: 'Withdraw',
+  name: ({ email }) => `the invitation of ${email}`,
+  about: () => 'The link stops working.',
+  remove: ({ id }) => callApi('DELETE /api/v1/team/invitations/:id', { params: { id } }),
+  done: ({ email }) => `Invitation of ${email} withdrawn`,
 })
 
 export function Team() {

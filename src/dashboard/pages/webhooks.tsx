@@ -1,14 +1,12 @@
 import { useState } from 'preact/hooks'
 import type { ShownDelivery, ShownWebhook } from '../../console/webhooks/schemas.ts'
 import { webhookEventTypes } from '../../core/webhooks/events.ts'
-import { Button, Snippet } from '../parts/controls.tsx'
-import { Dialog, type ShownResult } from '../parts/dialog.tsx'
-import { Badge, FailureNotice, Loaded } from '../parts/notice.tsx'
-import { Card, showToast } from '../parts/page.tsx'
+import { Snippet } from '../parts/controls.tsx'
+import type { ShownResult } from '../parts/dialog.tsx'
+import { Badge } from '../parts/notice.tsx'
+import { Pairs } from '../parts/page.tsx'
 import { projectColumn, useProjects } from '../parts/project-field.tsx'
-import { action, ResourceView } from '../parts/resource.tsx'
-import { Table } from '../parts/table.tsx'
-import { useAction } from '../state/action.ts'
+import { action, ResourceView, removal } from '../parts/resource.tsx'
 import { callApi } from '../state/api.ts'
 import { humanize, listTime } from '../state/format.ts'
 import { hrefTo } from '../state/href.ts'
@@ -94,19 +92,12 @@ const webhookActions = (shown: string | null, onShow: (id: string) => void) => [
       return enabled ? 'Webhook disabled' : 'Webhook enabled'
     },
   }),
-  action<ShownWebhook>({
-    text: () => 'Delete',
-    label: label('Delete'),
-    isDangerous: true,
-    dialog: ({ url }) => ({
-      title: 'Delete this webhook?',
-      submit: 'Delete',
-      about: <p>{url} receives no further events. Its delivery log is deleted too.</p>,
-    }),
-    perform: async ({ id }) => {
-      await callApi('DELETE /api/v1/webhooks/:id', { params: { id } })
-      return 'Webhook deleted'
-    },
+  removal<ShownWebhook>({
+    verb: 'Delete',
+    name: ({ url }) => url,
+    about: () => 'It receives no further events. Its delivery log is deleted too.',
+    remove: ({ id }) => callApi('DELETE /api/v1/webhooks/:id', { params: { id } }),
+    done: () => 'Webhook deleted',
   }),
 ]
 
@@ -153,45 +144,47 @@ function Status({ webhook: { enabled, disabled_by: by, failing_since: since } }:
 
 /** Delivery log of one webhook. */
 function Deliveries({ id }: { readonly id: string }) {
-  const log = useResource('GET /api/v1/webhooks/:id/deliveries', { params: { id }, everyMs: 5_000 })
-  const [shown, setShown] = useState<string | null>(null)
-  const detail = log.data?.data.find(delivery => delivery.id === shown)
   return (
-    <Card title="Deliveries" about="The newest 50. Settled deliveries are kept for 30 days.">
-      <Loaded resource={log} what="the deliveries">
-        {({ data }) => (
-          <Table
-            caption="Deliveries"
-            rows={data}
-            rowKey={delivery => delivery.id}
-            empty={['No deliveries', 'Send a test event to see one here.']}
-            columns={[
-              { name: 'Time', from: 'middle', show: ({ created_at }) => listTime(created_at) },
-              { name: 'Event', isHeading: true, show: ({ type }) => type },
-              { name: 'Status', show: delivery => <DeliveryStatus delivery={delivery} /> },
-              { name: 'Attempts', from: 'middle', isNumber: true, show: ({ attempts }) => attempts },
-              { name: 'Response time', from: 'wide', isNumber: true, show: delivery => duration(delivery) },
-              {
-                name: '',
-                show: ({ id, type, created_at: at }) => (
-                  <Button
-                    text="Details"
-                    look="small"
-                    aria-label={`Details of ${type}, ${listTime(at)}`}
-                    onClick={() => setShown(id)}
-                  />
-                ),
-              },
-            ]}
-          />
-        )}
-      </Loaded>
-      {detail !== undefined && (
-        <Detail webhookId={id} delivery={detail} onChange={log.reload} onClose={() => setShown(null)} />
-      )}
-    </Card>
+    <ResourceView
+      title="Deliveries"
+      about="The newest 50. Settled deliveries are kept for 30 days."
+      what="the deliveries"
+      resource={useResource('GET /api/v1/webhooks/:id/deliveries', { params: { id }, everyMs: 5_000 })}
+      rows={({ data }) => data}
+      rowKey={delivery => delivery.id}
+      columns={[
+        { name: 'Time', from: 'middle', show: ({ created_at }) => listTime(created_at) },
+        { name: 'Event', isHeading: true, show: ({ type }) => type },
+        { name: 'Status', show: delivery => <DeliveryStatus delivery={delivery} /> },
+        { name: 'Attempts', from: 'middle', isNumber: true, show: ({ attempts }) => attempts },
+        { name: 'Response time', from: 'wide', isNumber: true, show: delivery => duration(delivery) },
+      ]}
+      empty={['No deliveries', 'Send a test event to see one here.']}
+      actions={[showFacts, sendAgain(id)]}
+    />
   )
 }
+
+const toName = ({ type, created_at: at }: ShownDelivery) => `${type}, ${listTime(at)}`
+
+const showFacts = action<ShownDelivery>({
+  text: () => 'Details',
+  label: delivery => `Details of ${toName(delivery)}`,
+  perform: async delivery => ({ title: 'Delivery', about: <Facts of={delivery} /> }),
+})
+
+const sendAgain = (webhookId: string) =>
+  action<ShownDelivery>({
+    text: () => 'Send again',
+    label: delivery => `Send again: ${toName(delivery)}`,
+    isFor: ({ status }) => status !== 'pending',
+    perform: async ({ id: delivery }) => {
+      const params = { id: webhookId, delivery }
+      await callApi('POST /api/v1/webhooks/:id/deliveries/:delivery/redeliver', { params, body: {} })
+      return 'Delivery queued'
+    },
+  })
+
 const duration = ({ duration_ms: ms }: ShownDelivery) => (ms === null ? 'none' : `${ms} ms`)
 
 /** Words for codes that do not explain themselves. */
@@ -211,43 +204,23 @@ function DeliveryStatus({ delivery: { status, error, response_status: code } }: 
   )
 }
 
-type DetailProps = {
-  readonly webhookId: string
-  readonly delivery: ShownDelivery
-  readonly onChange: () => void
-  readonly onClose: () => void
-}
-
-function Detail({ webhookId, delivery, onChange, onClose }: DetailProps) {
-  const sending = useAction(async () => {
-    const params = { id: webhookId, delivery: delivery.id }
-    await callApi('POST /api/v1/webhooks/:id/deliveries/:delivery/redeliver', { params, body: {} })
-    onChange()
-    onClose()
-    showToast('Delivery queued')
-  })
-  const facts: readonly (readonly [string, string])[] = [
-    ['Event', delivery.type],
-    ['Created', listTime(delivery.created_at)],
-    ['Attempts', `${delivery.attempts}`],
-    ['Last attempt', delivery.last_attempt_at === null ? 'none' : listTime(delivery.last_attempt_at)],
-    ['Next attempt', delivery.next_attempt_at === null ? 'none' : listTime(delivery.next_attempt_at)],
-    ['Response status', delivery.response_status === null ? 'none' : `${delivery.response_status}`],
-    ['Response time', duration(delivery)],
-    ['Error', delivery.error === null ? 'none' : (reasons[delivery.error] ?? humanize(delivery.error))],
-  ]
+function Facts({ of: delivery }: { readonly of: ShownDelivery }) {
+  const { last_attempt_at: last, next_attempt_at: next, response_status: status, error } = delivery
   return (
-    <Dialog title="Delivery" onClose={onClose}>
+    <>
       <p>
         <DeliveryStatus delivery={delivery} />
       </p>
-      <Table
-        caption="Facts of the delivery"
-        rows={facts}
-        rowKey={([name]) => name}
-        columns={[
-          { name: 'Fact', isHeading: true, show: ([name]) => name },
-          { name: 'Value', show: ([, value]) => value },
+      <Pairs
+        of={[
+          ['Event', delivery.type],
+          ['Created', listTime(delivery.created_at)],
+          ['Attempts', delivery.attempts],
+          ['Last attempt', last === null ? 'none' : listTime(last)],
+          ['Next attempt', next === null ? 'none' : listTime(next)],
+          ['Response status', status ?? 'none'],
+          ['Response time', duration(delivery)],
+          ['Error', error === null ? 'none' : (reasons[error] ?? humanize(error))],
         ]}
       />
       <p class="hint">
@@ -256,13 +229,6 @@ function Detail({ webhookId, delivery, onChange, onClose }: DetailProps) {
       <Snippet text={delivery.id} what="ID" />
       <p class="hint">Body of the request:</p>
       <Snippet text={delivery.body} what="body" />
-      {sending.failure !== null && <FailureNotice failure={sending.failure} />}
-      <div class="actions end">
-        {delivery.status !== 'pending' && (
-          <Button text="Send again" disabled={sending.isBusy} onClick={() => void sending.run()} />
-        )}
-        <Button text="Close" look="primary" onClick={onClose} />
-      </div>
-    </Dialog>
+    </>
   )
 }

@@ -1,12 +1,11 @@
 import { useEffect, useRef } from 'preact/hooks'
 import type { ChatSummary } from '../../dialects/native/schema.ts'
 import type { RequestError } from '../state/api-error.ts'
-import { formatCount, formatUsd, humanize, milliseconds } from '../state/format.ts'
+import { formatCount, formatUsd, milliseconds } from '../state/format.ts'
 import { hrefTo } from '../state/href.ts'
 import type { Turn } from '../state/playground.ts'
 import { Button, Copy } from './controls.tsx'
 import { Badge, FailureNotice, Notice } from './notice.tsx'
-import { Pairs } from './page.tsx'
 import { ModelOutput, ResponseRating, ToolCalls, WithoutSummary } from './turn-parts.tsx'
 
 type TurnViewProps = {
@@ -66,7 +65,7 @@ export function TurnView({ turn, onAgain }: TurnViewProps) {
             )}
             {turn.requestId !== null && (
               <a class="button small" href={hrefTo(`requests/${turn.requestId}`)}>
-                Open in log
+                Routing and cost
               </a>
             )}
           </div>
@@ -114,18 +113,17 @@ type AccountProps = { readonly turn: Turn; readonly summary: ChatSummary }
 
 function Account({ turn, summary }: AccountProps) {
   const { usage, routing, enhancement, web } = summary
+  const { mode, requested_model: requested } = routing
   return (
     <div class="account">
       <ul class="inline-list" aria-label="About this response">
         <li>
           <Badge tone="good">{summary.model_used}</Badge>
-          {summary.routing.mode === 'manual' &&
-            summary.routing.requested_model !== undefined &&
-            summary.routing.requested_model !== summary.model_used && (
-              <Badge tone="warn">
-                Requested {summary.routing.requested_model}, served {summary.model_used}
-              </Badge>
-            )}
+          {mode === 'manual' && requested !== undefined && requested !== summary.model_used && (
+            <Badge tone="warn">
+              Requested {requested}, served {summary.model_used}
+            </Badge>
+          )}
         </li>
         <li>
           {formatCount(usage.input_tokens)} input, {formatCount(usage.output_tokens)} output tokens
@@ -149,30 +147,6 @@ function Account({ turn, summary }: AccountProps) {
         )}
       </ul>
       <ResponseRating requestId={summary.request_id} />
-      <details>
-        <summary>Routing and cost details</summary>
-        <div class="stack">
-          <p>{whyRouted(routing)}</p>
-          <ol class="attempts" aria-label="Attempts">
-            {routing.attempts.map(({ model, outcome }, index) => (
-              <li key={index}>
-                <code>{model}</code> <Badge tone={outcome === 'served' ? 'good' : 'warn'}>{humanize(outcome)}</Badge>
-              </li>
-            ))}
-          </ol>
-          <Pairs
-            of={[
-              ['Model', formatUsd(usage.cost.model_usd)],
-              ['Web search', formatUsd(usage.cost.search_usd)],
-              ['Page fetches', formatUsd(usage.cost.fetch_usd)],
-              ['Cached input', `${formatCount(usage.cached_input_tokens)} tokens`],
-              usage.cache_saved_usd !== undefined && ['Saved by prompt cache', formatUsd(usage.cache_saved_usd)],
-              ['Reasoning', `${formatCount(usage.reasoning_tokens)} tokens`],
-              ['Request', summary.request_id],
-            ]}
-          />
-        </div>
-      </details>
       {enhancement?.changed && (
         <details>
           <summary>The prompt was enhanced</summary>
@@ -203,23 +177,3 @@ function Account({ turn, summary }: AccountProps) {
 
 /** The URL of a source is untrusted: only web pages become links. */
 const isWebAddress = (url: string) => /^https?:\/\//i.test(url)
-
-function whyRouted({ mode, strategy, query_type, complexity, learned, attempts }: ChatSummary['routing']): string {
-  const read =
-    query_type === null || complexity === null
-      ? ''
-      : ` Query type: ${humanize(query_type).toLowerCase()}, ${complexity < 0.34 ? 'low' : complexity < 0.67 ? 'medium' : 'high'} complexity (${complexity.toFixed(2)}).`
-  const choice =
-    mode === 'manual'
-      ? 'You chose the model.'
-      : strategy === null
-        ? `Automatic routing chose the model.${read}`
-        : `The strategy “${strategy}” chose the model.${read}`
-  return [
-    choice,
-    learned ? 'Learning changed the choice.' : '',
-    attempts.length > 1 ? `${attempts.length} candidates were attempted or skipped; the last one succeeded.` : '',
-  ]
-    .filter(Boolean)
-    .join(' ')
-}

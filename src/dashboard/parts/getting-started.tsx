@@ -3,11 +3,12 @@ import { isAllowed } from '../../core/accounts/roles.ts'
 import { useAction } from '../state/action.ts'
 import { callApi } from '../state/api.ts'
 import { hrefTo } from '../state/href.ts'
-import { useGateway } from '../state/open-data.ts'
-import { useResource } from '../state/resource.ts'
+import { requestCode } from '../state/request-code.ts'
+import { useGateway, useResource } from '../state/resource.ts'
 import { currentAccount, user } from '../state/session.ts'
 import { Button, Icon, Snippet } from './controls.tsx'
 import { FailureNotice } from './notice.tsx'
+import { helloRequest } from './request-code.tsx'
 
 type StartProps = {
   /** The account had no request when the page opened. */
@@ -40,7 +41,7 @@ function FirstSteps({ requests, dismiss }: { readonly requests: number; readonly
   const gateway = useGateway()
   const keys = useResource('GET /api/v1/keys')
   const team = useResource('GET /api/v1/team', { when: leads })
-  if (gateway === null || keys.data === undefined || (leads && team.data === undefined)) return null
+  if (gateway === undefined || keys.data === undefined || (leads && team.data === undefined)) return null
   const people = (team.data?.data.length ?? 0) + (team.data?.invitations.length ?? 0)
   const steps = [
     {
@@ -140,7 +141,10 @@ function FirstRun({ onFirstCall }: { readonly onFirstCall: () => void }) {
             </div>
           ) : (
             <>
-              <Snippet text={command(location.origin, key)} what="command" />
+              <Snippet
+                text={requestCode(helloRequest(), 'chat_completions', 'curl').replace('$GATEWAY_KEY', key)}
+                what="command"
+              />
               <p class="hint">Run the command in a terminal. This card updates when the request succeeds.</p>
             </>
           )}
@@ -148,17 +152,4 @@ function FirstRun({ onFirstCall }: { readonly onFirstCall: () => void }) {
       )}
     </section>
   )
-}
-
-function command(origin: string, key: string): string {
-  const body = JSON.stringify({
-    model: 'gateway-ai',
-    messages: [{ role: 'user', content: 'Say hello in one sentence.' }],
-  })
-  return [
-    `curl ${origin}/v1/chat/completions \\`,
-    `  -H 'authorization: Bearer ${key}' \\`,
-    `  -H 'content-type: application/json' \\`,
-    `  -d '${body}'`,
-  ].join('\n')
 }

@@ -17,7 +17,7 @@ import type { NewKey } from '../state/routes.ts'
 import type { ShownResult } from './dialog.tsx'
 import type { SelectOption } from './field.tsx'
 import { Badge, Notice } from './notice.tsx'
-import { action, type RowAction } from './resource.tsx'
+import { action, type RowAction, removal } from './resource.tsx'
 
 type Key = ShownKey | ShownKeyPage
 
@@ -197,25 +197,18 @@ export const keyActions: readonly RowAction<Key>[] = [
       return toResult(await callApi('POST /api/v1/keys/:id/rotate', { params: { id }, body }))
     },
   }),
-  action<Key>({
-    text: () => 'Revoke',
-    label: ({ name }) => `Revoke ${name}`,
-    isDangerous: true,
+  removal<Key>({
+    verb: 'Revoke',
+    name: ({ name }) => name,
     isFor: isChangeable,
-    dialog: ({ name, prefix }) => ({
-      title: `Revoke “${name}”?`,
-      submit: 'Revoke',
-      about: (
-        <p>
-          Requests with <code>{prefix}</code> are rejected within 1 s. This cannot be undone.
-        </p>
-      ),
-    }),
+    about: ({ prefix }) => (
+      <>
+        Requests with <code>{prefix}</code> are rejected within 1 s. This cannot be undone.
+      </>
+    ),
     load: async ({ id }) =>
       listOtherKeys(await callApi('GET /api/v1/keys/:id', { params: { id } })).map(text => <p key={text}>{text}</p>),
-    perform: async ({ id, name }) => {
-      await callApi('DELETE /api/v1/keys/:id', { params: { id } })
-      return `Key “${name}” revoked`
-    },
+    remove: ({ id }) => callApi('DELETE /api/v1/keys/:id', { params: { id } }),
+    done: ({ name }) => `Key “${name}” revoked`,
   }),
 ]

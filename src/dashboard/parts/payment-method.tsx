@@ -8,7 +8,7 @@ import type { Resource } from '../state/resource.ts'
 import { Button } from './controls.tsx'
 import { Empty, FailureNotice } from './notice.tsx'
 import { Card, showToast } from './page.tsx'
-import { action, useActions } from './resource.tsx'
+import { removal, useActions } from './resource.tsx'
 
 type Props = { readonly billing: ShownBilling; readonly resource: Resource<ShownBilling> }
 
@@ -83,26 +83,12 @@ function Method({ method }: { readonly method: NonNullable<ShownBilling['payment
   )
 }
 
-const remove = action<ShownBilling>({
-  text: () => 'Remove',
-  isDangerous: true,
+const remove = removal<ShownBilling>({
+  verb: 'Remove',
+  name: () => 'the payment method',
   isFor: ({ payment_method }) => payment_method?.kind === 'stripe',
-  dialog: ({ plan }) => ({
-    title: 'Remove the payment method?',
-    submit: 'Remove',
-    about: (
-      <p>
-        {plan === 'evaluation'
-          ? 'The Evaluation plan needs no payment method.'
-          : 'A 1-hour grace period starts. After it, requests are rejected with 402 until a payment method is added.'}{' '}
-        Past usage is still invoiced.
-      </p>
-    ),
-  }),
-  perform: async ({ plan }) => {
-    await callApi('DELETE /api/v1/billing/payment-method')
-    return plan === 'evaluation'
-      ? 'Payment method removed.'
-      : 'Payment method removed. The 1-hour grace period has started.'
-  },
+  about: ({ plan }) =>
+    `${plan === 'evaluation' ? 'The Evaluation plan needs no payment method.' : 'A 1-hour grace period starts. After it, requests are rejected with 402 until a payment method is added.'} Past usage is still invoiced.`,
+  remove: () => callApi('DELETE /api/v1/billing/payment-method'),
+  done: ({ plan }) => `Payment method removed.${plan === 'evaluation' ? '' : ' The 1-hour grace period has started.'}`,
 })

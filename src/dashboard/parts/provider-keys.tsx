@@ -2,7 +2,7 @@
 import type { ShownProvider, ShownProviderKey } from '../../console/provider-keys/schemas.ts'
 import { callApi } from '../state/api.ts'
 import { Badge, type Tone } from './notice.tsx'
-import { action } from './resource.tsx'
+import { action, removal } from './resource.tsx'
 
 /** A key of the operator, or an own key: only the latter says whether there is a fallback. */
 type ProviderKey = Omit<NonNullable<ShownProvider['keys']>[number], 'source'> & {
@@ -128,27 +128,14 @@ const testTexts = {
   unsupported: 'This provider has no free call. Send a request to one of its models.',
 } as const
 
-const remove = action<ProviderKey>({
-  text: () => 'Remove',
-  label: row => `Remove ${toLabel(row)}`,
+const remove = removal<ProviderKey>({
+  verb: 'Remove',
+  name: toLabel,
   isFor: ({ id }) => id !== null,
-  isDangerous: true,
-  dialog: ({ provider, name, source }) => ({
-    title: `Remove “${name}” of ${provider}?`,
-    submit: 'Remove key',
-    about: (
-      <p>
-        No process uses it after 1 s. Without another key,{' '}
-        {source === 'own'
-          ? 'the operator’s key serves, and requests are billed.'
-          : 'models of this provider are not offered.'}
-      </p>
-    ),
-  }),
-  perform: async ({ id, provider, name }) => {
-    await callApi('DELETE /api/v1/provider-keys/:id', { params: { id: id ?? '' } })
-    return `Key “${name}” of ${provider} removed`
-  },
+  about: ({ source }) =>
+    `No process uses it after 1 s. Without another key, ${source === 'own' ? 'the operator’s key serves, and requests are billed' : 'models of this provider are not offered'}.`,
+  remove: ({ id }) => callApi('DELETE /api/v1/provider-keys/:id', { params: { id: id ?? '' } }),
+  done: row => `Key ${toLabel(row)} removed`,
 })
 
 const changeFallback = action<ProviderKey>({

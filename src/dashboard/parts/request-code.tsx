@@ -35,6 +35,15 @@ export function RequestCode({ request, onClose }: { readonly request: CodeReques
   )
 }
 
+/** Returns a first request to this gateway. */
+export const helloRequest = (model = 'gateway-ai'): CodeRequest => ({
+  origin: location.origin,
+  model,
+  headers: {},
+  messages: [{ role: 'user', content: 'Say hello in one sentence.' }],
+  parameters: {},
+})
+
 const titles = { environment: 'Environment', ...languageTitles } as const
 type SnippetKind = keyof typeof titles
 const isLanguage = (kind: SnippetKind): kind is CodeLanguage => codeLanguages.some(language => language === kind)
@@ -42,14 +51,8 @@ const isLanguage = (kind: SnippetKind): kind is CodeLanguage => codeLanguages.so
 /** Code for a program that uses this key. The gateway has only the hash of the key, so its secret part is a placeholder. */
 export function KeySnippets({ of: { prefix, models } }: { readonly of: Pick<ShownKey, 'prefix' | 'models'> }) {
   const [kind, setKind] = useState<SnippetKind>('environment')
-  const { origin } = location
-  const request = {
-    origin,
-    model: models?.find(model => !model.endsWith('*')) ?? 'gateway-ai',
-    headers: {},
-    messages: [{ role: 'user' as const, content: 'Say hello in one sentence.' }],
-    parameters: {},
-  }
+  const request = helloRequest(models?.find(model => !model.endsWith('*')))
+  const { origin } = request
   const environment = [
     `export GATEWAY_KEY='${prefix.replace('…', '')}_YOUR_SECRET'`,
     `export OPENAI_BASE_URL='${origin}/v1'`,

@@ -44,6 +44,30 @@ export type RowAction<Row, V extends Values = Values> = {
 /** Derives the names of the values of an action from its own `start`. */
 export const action = <Row, V extends Values = Values>(given: RowAction<Row, V>): RowAction<Row> => given
 
+type Removal<Row> = Pick<RowAction<Row>, 'isFor' | 'load'> & {
+  readonly verb: string
+  /** Ends the label of the button and the title of the confirmation, such as a name. */
+  readonly name: (row: Row) => string
+  /** What it ends. */
+  readonly about: (row: Row) => ComponentChildren
+  readonly remove: (row: Row) => Promise<unknown>
+  /** The text of the toast. */
+  readonly done: (row: Row) => string
+}
+
+/** An action that ends something, after a confirmation. */
+export const removal = <Row,>({ verb, name, about, remove, done, ...others }: Removal<Row>): RowAction<Row> => ({
+  ...others,
+  text: () => verb,
+  label: row => `${verb} ${name(row)}`,
+  isDangerous: true,
+  dialog: row => ({ title: `${verb} ${name(row)}?`, submit: verb, about: <p>{about(row)}</p> }),
+  async perform(row) {
+    await remove(row)
+    return done(row)
+  },
+})
+
 /** Buttons of actions on rows, with the open dialog of one of them. `onDone` is called after each. */
 export function useActions<Row>(onDone: () => void) {
   const [open, setOpen] = useState<Opened<Row> | null>(null)

@@ -206,9 +206,8 @@ async function lookUp(laneId: number, turnId: number): Promise<void> {
       .find(({ id }) => id === laneId)
       ?.turns.find(({ id }) => id === turnId)
     if (turn === undefined || turn.requestId === null) return
-    const page = await callApi('GET /api/v1/requests', { query: { limit: '50' } }).catch(() => null)
-    const record = page?.data.find(({ request_id }) => request_id === turn.requestId)
-    if (record === undefined) continue
+    const record = await callApi('GET /api/v1/requests/:id', { params: { id: turn.requestId } }).catch(() => null)
+    if (record === null) continue
     changeLane(laneId, ({ turns }) => ({ turns: turns.map(turn => (turn.id === turnId ? { ...turn, record } : turn)) }))
     return
   }

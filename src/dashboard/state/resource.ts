@@ -1,5 +1,5 @@
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
-import { callApi } from './api.ts'
+import { callApi, callOpen } from './api.ts'
 import { asFailure, isAbort, type RequestError } from './api-error.ts'
 import type { ReadRoute, Routes } from './routes.ts'
 
@@ -31,12 +31,14 @@ type Options = {
   readonly everyMs?: number
   /** False = not loaded. */
   readonly when?: boolean
+  /** The route needs no session. */
+  readonly isOpen?: boolean
 }
 
 /** Loads a route's response when the component is first shown and whenever its parameters change. */
 export function useResource<R extends ReadRoute>(
   route: R,
-  { params = {}, query = {}, everyMs, when = true }: Options = {},
+  { params = {}, query = {}, everyMs, when = true, isOpen = false }: Options = {},
 ): Resource<Routes[R]> {
   const key = `${route} ${JSON.stringify([params, query])}`
   const [state, setState] = useState<{ key: string; failure: RequestError | null; isLoading: boolean; round: number }>({
@@ -63,7 +65,8 @@ export function useResource<R extends ReadRoute>(
     setState(now => ({ ...now, key, isLoading: true }))
     // A reload asks for what is newer than a call in progress.
     const shared = state.round === 0 ? pending.get(key) : undefined
-    const call = shared ?? callApi(route, { ...input.current, signal: abort.signal })
+    const send = isOpen ? callOpen : callApi
+    const call = shared ?? send(route, { ...input.current, signal: abort.signal })
     pending.set(key, call)
     const end = () => {
       if (pending.get(key) === call) pending.delete(key)
@@ -100,6 +103,12 @@ export function useResource<R extends ReadRoute>(
     set,
   }
 }
+
+/** Returns version and provider mode of the gateway; undefined while loading, and if it does not answer. */
+export const useGateway = () => useResource('GET /healthz', { isOpen: true }).data
+
+/** Returns who can register; undefined while loading. */
+export const useRegistration = () => useResource('GET /api/v1/auth/registration', { isOpen: true }).data
 
 /** Repeats `work` while the tab is visible, and at once when it becomes visible. Returns what stops it. */
 export function whileVisible(everyMs: number, work: () => void): () => void {
