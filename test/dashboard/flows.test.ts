@@ -79,7 +79,7 @@ function withBrowser(path: string) {
     await page.getByRole('button', { name: 'Create API key and show command' }).click()
     const command = (await page.locator('.first-run pre').textContent()) ?? ''
     const key = /Bearer (gw_live_\w+)/.exec(command)?.[1] ?? ''
-    const body = /-d '(.*)'/.exec(command)?.[1] ?? ''
+    const body = /-d '(.*)'/s.exec(command)?.[1] ?? ''
     const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
     const answer = await fetch(/curl (\S+)/.exec(command)?.[1] ?? '', { method: 'POST', headers, body })
     expect(answer.status).toBe(200)

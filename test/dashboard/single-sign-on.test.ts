@@ -85,8 +85,8 @@ function withBrowser(path: string) {
     const { email, password } = firstOwner(gateway)
     await visitor.signIn({ email, password })
     await visitor.go('settings', 'Settings')
-    await page.getByRole('row', { name: `Issuer ${provider.issuer}` }).waitFor()
-    await page.getByRole('row', { name: 'engineers viewer' }).waitFor()
+    await page.locator('.pairs > div', { hasText: `Issuer${provider.issuer}` }).waitFor()
+    await page.locator('.pairs > div', { hasText: 'engineersviewer' }).waitFor()
     await page.getByText(`${gateway.url}/api/v1/auth/oidc/callback`).waitFor()
     await page.getByText('reachable', { exact: true }).waitFor()
     for (const [name, text] of [

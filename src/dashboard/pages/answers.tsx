@@ -4,7 +4,7 @@ import { Badge } from '../parts/notice.tsx'
 import { Card, Tile } from '../parts/page.tsx'
 import { type Filters, failedOnly, hrefToLog } from '../state/filters.ts'
 import { formatCount, formatUsd, milliseconds, percent, signed, tellPace } from '../state/format.ts'
-import { hrefTo, openedAt } from '../state/href.ts'
+import { accountCreatedAt, hrefTo, openedAt } from '../state/href.ts'
 import { isKeyValid, limitLabels } from '../state/keys.ts'
 import { useResource } from '../state/resource.ts'
 import { may } from '../state/session.ts'
@@ -80,6 +80,7 @@ function Spend() {
   })
   const { data: before } = useResource('GET /api/v1/usage', {
     query: { from: toDay(-1, 1), to: toDay(-1, Math.min(today, daysBefore)), group_by: 'month' },
+    when: Date.parse(toDay(-1, 1)) >= accountCreatedAt.value,
   })
   const cap = useResource('GET /api/v1/billing', { when: may('billing.see') }).data?.soft_cap ?? null
   const spent = month?.total.cost_usd ?? 0

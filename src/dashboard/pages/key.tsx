@@ -2,7 +2,7 @@ import type { ComponentChildren } from 'preact'
 import type { ShownKey, ShownKeyPage } from '../../console/keys/schemas.ts'
 import { Copy } from '../parts/controls.tsx'
 import { FilterBar } from '../parts/filter-bar.tsx'
-import { KeyBadge, keyActions } from '../parts/key-actions.tsx'
+import { KeyBadge, keyActions, lastUsedColumn } from '../parts/key-actions.tsx'
 import { BurnDown, UsedLimits } from '../parts/meter.tsx'
 import { Empty, Loaded, Notice } from '../parts/notice.tsx'
 import { Card, Page, Pairs } from '../parts/page.tsx'
@@ -169,11 +169,7 @@ function Lineage({ of: { id, lineage, replaces } }: KeyProps) {
                   ? 'Never'
                   : `${exactTime(key.expires_at)}${isKeyValid(key) ? '' : ' (expired)'}`,
           },
-          {
-            name: 'Last used',
-            from: 'middle',
-            show: key => (key.last_used_at === null ? 'Never' : relativeTime(key.last_used_at)),
-          },
+          lastUsedColumn,
         ]}
       />
     </Card>

@@ -5,7 +5,7 @@ import { NothingVisible } from '../parts/account-notices.tsx'
 import { Button } from '../parts/controls.tsx'
 import { Switch } from '../parts/field.tsx'
 import { FilterBar } from '../parts/filter-bar.tsx'
-import { KeyBadge, keyActions, keyCreation } from '../parts/key-actions.tsx'
+import { keyActions, keyCreation, lastUsedColumn, nameColumn } from '../parts/key-actions.tsx'
 import { UsedLimits } from '../parts/meter.tsx'
 import { Loaded } from '../parts/notice.tsx'
 import { Card } from '../parts/page.tsx'
@@ -16,7 +16,7 @@ import { usageColumns } from '../parts/usage.tsx'
 import { callApi } from '../state/api.ts'
 import { saveRows } from '../state/export.ts'
 import { coveredFilters, type Filters, rangeTitle, toFilters, usageQuery } from '../state/filters.ts'
-import { formatDate, relativeTime, usdColumn } from '../state/format.ts'
+import { formatDate, usdColumn } from '../state/format.ts'
 import { hashRoute } from '../state/hash-route.ts'
 import { hrefTo } from '../state/href.ts'
 import { isKeyValid } from '../state/keys.ts'
@@ -50,16 +50,7 @@ export function Keys() {
       rowKey={({ id }) => id}
       rowClass={key => (isKeyValid(key) ? '' : 'faded')}
       columns={[
-        {
-          name: 'Name',
-          isHeading: true,
-          show: key => (
-            <>
-              <a href={hrefTo(`keys/${key.id}`)}>{key.name}</a> <KeyBadge of={key} />
-              <code class="block quiet">{key.prefix}</code>
-            </>
-          ),
-        },
+        nameColumn,
         ...(names.size === 0
           ? []
           : [
@@ -70,11 +61,7 @@ export function Keys() {
               } as const,
             ]),
         { name: 'Created', from: 'wide', show: key => formatDate(key.created_at) },
-        {
-          name: 'Last used',
-          from: 'middle',
-          show: key => (key.last_used_at === null ? 'Never' : relativeTime(key.last_used_at)),
-        },
+        lastUsedColumn,
         { figure: 'requests', from: 'middle', by: key => key.usage.requests },
         { figure: 'tokens', from: 'wide', by: key => key.usage.total_tokens },
         { figure: 'cost', by: key => key.usage.cost_usd, show: key => usd(key.usage.cost_usd) },
@@ -192,7 +179,7 @@ function ManagementKeys() {
       columns={[
         { name: 'Name', isHeading: true, show: ({ name }) => name },
         { name: 'Scopes', show: ({ scopes }) => <code>{scopes.join(' ')}</code> },
-        { name: 'Last used', from: 'middle', show: ({ last_used_at: at }) => relativeTime(at) },
+        lastUsedColumn,
         { name: 'Expires', from: 'middle', show: ({ expires_at: at }) => formatDate(at) },
       ]}
       empty={['No management keys', 'A script needs none for chats: they use API keys.']}

@@ -22,7 +22,7 @@ import {
 } from '../state/filters.ts'
 import { compact, milliseconds, percent, relativeTime, usdColumn } from '../state/format.ts'
 import { hashRoute } from '../state/hash-route.ts'
-import { hrefTo } from '../state/href.ts'
+import { accountCreatedAt, hrefTo } from '../state/href.ts'
 import { useResource } from '../state/resource.ts'
 import { may } from '../state/session.ts'
 import { Answers, Attention } from './answers.tsx'
@@ -38,7 +38,12 @@ export function Overview() {
   const days = useResource('GET /api/v1/usage', { query: { ...range.query, group_by: range.unit } })
   const models = useResource('GET /api/v1/usage', { query: { ...range.query, group_by: 'model' } })
   const keys = useResource('GET /api/v1/usage', { query: { ...range.query, group_by: 'key' } })
-  const before = useResource('GET /api/v1/usage', { query: { ...rangeBefore(range), group_by: 'model' } })
+  // A range that began before the account would make each change look large.
+  const earlier = rangeBefore(range)
+  const before = useResource('GET /api/v1/usage', {
+    query: { ...earlier, group_by: 'model' },
+    when: Date.parse(earlier.from ?? '') >= accountCreatedAt.value,
+  })
   const covered = coveredFilters(filters, range)
   const choice = useState<ChartChoice[0]>(['requests', 'all'])
   // Stays after the first request to confirm it.

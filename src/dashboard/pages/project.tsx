@@ -1,13 +1,14 @@
 import type { ShownKey } from '../../console/keys/schemas.ts'
 import type { ShownProject } from '../../console/projects/schemas.ts'
 import { outranks, projectRoles } from '../../core/accounts/roles.ts'
+import { lastUsedColumn, nameColumn } from '../parts/key-actions.tsx'
 import { BurnDown, UsedLimits } from '../parts/meter.tsx'
 import { Badge, Empty, Loaded, Notice } from '../parts/notice.tsx'
 import { Card, Page } from '../parts/page.tsx'
 import { action, ResourceView, removal, useActions } from '../parts/resource.tsx'
 import { projectRoleWords, RoleSelect, roleChoices } from '../parts/roles.tsx'
 import { callApi } from '../state/api.ts'
-import { exactTime, relativeTime } from '../state/format.ts'
+import { exactTime } from '../state/format.ts'
 import { hrefTo } from '../state/href.ts'
 import { isKeyValid } from '../state/keys.ts'
 import { type Resource, useResource } from '../state/resource.ts'
@@ -202,20 +203,8 @@ function Keys({ id, keys }: KeysProps) {
       rows={({ data }) => data.filter(key => isKeyValid(key))}
       rowKey={key => key.id}
       columns={[
-        {
-          name: 'Name',
-          isHeading: true,
-          show: ({ id, name, prefix }) => (
-            <>
-              <a href={hrefTo(`keys/${id}`)}>{name}</a> <code class="block quiet">{prefix}</code>
-            </>
-          ),
-        },
-        {
-          name: 'Last used',
-          from: 'middle',
-          show: ({ last_used_at: at }) => (at === null ? 'Never' : relativeTime(at)),
-        },
+        nameColumn,
+        lastUsedColumn,
         { figure: 'requests', by: ({ usage }) => usage.requests },
         { figure: 'cost', by: ({ usage }) => usage.cost_usd },
       ]}

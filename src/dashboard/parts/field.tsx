@@ -16,6 +16,8 @@ export type InputProps = Shared & {
   readonly type?: 'text' | 'email' | 'password' | 'search' | 'number' | 'datetime-local'
   /** ID of the element with suggestions. */
   readonly list?: string
+  /** Lines of a longer text; absent = one. */
+  readonly rows?: number
   readonly autocomplete?: 'off' | 'one-time-code' | 'username' | 'current-password' | 'new-password' | 'organization'
 } & Pick<
     InputHTMLAttributes,
@@ -39,10 +41,11 @@ export function CommitField({ label, hint, onCommit, type = 'text', param, failu
 export function TextField({ label, hint, param, failure, onText, type = 'text', ...input }: InputProps) {
   const onInput = (event: InputEvent & { readonly currentTarget: HTMLInputElement }) =>
     onText(event.currentTarget.value)
+  const element: string = input.rows === undefined ? 'input' : 'textarea'
   return (
     <Labelled {...{ label, hint, param, failure }}>
       {/* Not JSX, whose types require each kind of input to be written out. */}
-      {ids => h('input', { type, ...input, ...ids, onInput })}
+      {ids => h(element, { type, ...input, ...ids, onInput })}
     </Labelled>
   )
 }

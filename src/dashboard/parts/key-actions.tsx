@@ -3,6 +3,7 @@ import type { ShownKey, ShownKeyPage } from '../../console/keys/schemas.ts'
 import { fallbackPolicies, strategies } from '../../core/chat/chat.ts'
 import { callApi } from '../state/api.ts'
 import { dateTime, humanize, relativeTime } from '../state/format.ts'
+import { hrefTo } from '../state/href.ts'
 import {
   fallbackChoices,
   fallbackHints,
@@ -32,6 +33,23 @@ export function KeyBadge({ of: key }: { readonly of: Pick<ShownKey, 'revoked_at'
     </span>
   )
 }
+
+/** Columns of every list of keys. */
+export const nameColumn = {
+  name: 'Name',
+  isHeading: true,
+  show: (key: ShownKey) => (
+    <>
+      <a href={hrefTo(`keys/${key.id}`)}>{key.name}</a> <KeyBadge of={key} />
+      <code class="block quiet">{key.prefix}</code>
+    </>
+  ),
+} as const
+export const lastUsedColumn = {
+  name: 'Last used',
+  from: 'middle',
+  show: ({ last_used_at: at }: Pick<ShownKey, 'last_used_at'>) => (at === null ? 'Never' : relativeTime(at)),
+} as const
 
 const toResult = ({ name, key }: NewKey): ShownResult => ({
   title: `Key “${name}” created`,

@@ -104,23 +104,25 @@ export function PlaygroundSettings({ models }: { readonly models: readonly Shown
             isOn={now.isSmooth}
             onSwitch={isSmooth => set({ isSmooth })}
           />
-          <TextArea label="System message" value={now.system} onText={system => set({ system })} />
-          <FormFields form={form} fields={[keyField]} />
+          <FormFields form={form} fields={[{ param: 'system', label: 'System message', rows: 3 }, keyField]} />
         </div>
       </details>
       <details>
         <summary>Parameters and tools</summary>
         <div class="stack">
-          <FormFields form={form} fields={parameterFields} />
-          <TextArea
-            label="Tools (JSON)"
-            value={now.tools}
-            onText={tools => set({ tools })}
-            hint={
-              isToolsWrong
-                ? 'Not sent: this is not a JSON array of functions.'
-                : 'An array of functions. Calls are shown, not run.'
-            }
+          <FormFields
+            form={form}
+            fields={[
+              ...parameterFields,
+              {
+                param: 'tools',
+                label: 'Tools (JSON)',
+                rows: 3,
+                hint: isToolsWrong
+                  ? 'Not sent: this is not a JSON array of functions.'
+                  : 'An array of functions. Calls are shown, not run.',
+              },
+            ]}
           />
           {now.tools === '' && (
             <Button text="Insert example tool" look="small" onClick={() => set({ tools: exampleTools })} />
@@ -172,22 +174,3 @@ const exampleTools = JSON.stringify(
   null,
   1,
 )
-
-type TextAreaProps = {
-  readonly label: string
-  readonly value: string
-  readonly onText: (text: string) => void
-  readonly hint?: string
-}
-
-function TextArea({ label, value, onText, hint }: TextAreaProps) {
-  return (
-    <div class="field">
-      <label>
-        {label}
-        <textarea rows={3} value={value} onInput={event => onText(event.currentTarget.value)} />
-      </label>
-      {hint !== undefined && <p class="hint">{hint}</p>}
-    </div>
-  )
-}

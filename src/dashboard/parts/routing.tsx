@@ -98,8 +98,9 @@ function FlowChart({ flow, linkTo }: FlowChartProps) {
               style={place(column, y)}
               title={`${name}: ${formatCount(value)}`}
             >
-              {filters === null ? shortName(name) : <a href={linkTo(filters)}>{shortName(name)}</a>}{' '}
-              <span class="legend-value">{compact(value)}</span>
+              {/* First, because a long name is cut off at its end. */}
+              <span class="legend-value">{compact(value)}</span>{' '}
+              {filters === null ? shortName(name) : <a href={linkTo(filters)}>{shortName(name)}</a>}
             </li>
           ))}
         </ul>
