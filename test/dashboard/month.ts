@@ -26,11 +26,7 @@ const ways = [
 ] as const
 const limits = { requestsPerMinute: 6_000, concurrentRequests: 100, dailyTokens: 2e7, dailyCostMicrocents: 2e9 }
 
-export type Month = {
-  readonly gateway: Gateway
-  readonly members: readonly { readonly email: string }[]
-  stop(): Promise<void>
-}
+export type Month = { readonly gateway: Gateway; stop(): Promise<void> }
 
 /** Starts a gateway and sends it about 1,000 requests over 34 days. */
 export async function startMonth(): Promise<Month> {
@@ -83,7 +79,6 @@ export async function startMonth(): Promise<Month> {
   await eventually(async () => /^gateway_usage_backlog_records(\{.*\})? 0$/m.test(await metrics()))
   return {
     gateway,
-    members,
     async stop() {
       await gateway.stop()
       await simulator.stop()
