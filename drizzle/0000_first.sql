@@ -15,6 +15,7 @@ CREATE TABLE "accounts" (
 	"soft_cap_microcents" bigint,
 	"web" boolean DEFAULT true NOT NULL,
 	"fallback" text,
+	"continue" text,
 	"hedge" boolean DEFAULT false NOT NULL,
 	"balance_microcents" bigint DEFAULT 0 NOT NULL,
 	"balance_at" timestamp with time zone,
@@ -52,7 +53,7 @@ CREATE TABLE "alert_rules" (
 	"since" jsonb,
 	"created_at" timestamp with time zone NOT NULL,
 	"project_id" text,
-	CONSTRAINT "alert_rules_metric" CHECK ("alert_rules"."metric" in ('spend', 'budget', 'error_rate', 'latency', 'model_failures', 'cache_drop')),
+	CONSTRAINT "alert_rules_metric" CHECK ("alert_rules"."metric" in ('spend', 'budget', 'error_rate', 'latency', 'model_failures', 'cache_drop', 'unpriced')),
 	CONSTRAINT "alert_rules_threshold" CHECK ("alert_rules"."threshold" > 0)
 );
 --> statement-breakpoint
@@ -75,6 +76,7 @@ CREATE TABLE "api_keys" (
 	"tags" jsonb,
 	"strategy" text,
 	"fallback" text,
+	"continue" text,
 	"hedge" boolean,
 	"project_id" text,
 	"shortfall_day" date,
@@ -445,6 +447,7 @@ CREATE TABLE "usage_records" (
 	"fetch_microcents" bigint DEFAULT 0 NOT NULL,
 	"hedge_microcents" bigint DEFAULT 0 NOT NULL,
 	"own_key_microcents" bigint,
+	"unpriced" text,
 	"attempts" smallint NOT NULL,
 	"tried" jsonb,
 	"latency_ms" bigint NOT NULL,
@@ -650,6 +653,7 @@ CREATE INDEX "sign_in_failures_updated_at" ON "sign_in_failures" USING btree ("u
 CREATE INDEX "usage_records_page" ON "usage_records" USING btree ("account_id","at" DESC NULLS FIRST,"request_id" DESC NULLS FIRST);--> statement-breakpoint
 CREATE INDEX "usage_records_key_page" ON "usage_records" USING btree ("key_id","at" DESC NULLS FIRST,"request_id" DESC NULLS FIRST);--> statement-breakpoint
 CREATE INDEX "usage_records_failed_page" ON "usage_records" USING btree ("account_id","at" DESC NULLS FIRST,"request_id" DESC NULLS FIRST) WHERE "usage_records"."status" <> 'completed';--> statement-breakpoint
+CREATE INDEX "usage_records_unpriced_page" ON "usage_records" USING btree ("account_id","at" DESC NULLS FIRST,"request_id" DESC NULLS FIRST) WHERE "usage_records"."unpriced" is not null;--> statement-breakpoint
 CREATE INDEX "usage_records_upstream" ON "usage_records" USING btree ("upstream_id") WHERE "usage_records"."upstream_id" is not null;--> statement-breakpoint
 CREATE INDEX "usage_replaced_at" ON "usage_replaced" USING btree ("at");--> statement-breakpoint
 CREATE INDEX "usage_tags_daily_day" ON "usage_tags_daily" USING btree ("account_id","day");--> statement-breakpoint

@@ -23,10 +23,10 @@ import {
 } from 'drizzle-orm/pg-core'
 import { type ManagementScope, projectRoles } from '../core/accounts/roles.ts'
 import { type AlertEmail, alertMetrics, budgetKinds, budgetSpans } from '../core/alerts/alerts.ts'
-import { fallbackPolicies, strategies } from '../core/chat/chat.ts'
+import { continuePolicies, fallbackPolicies, strategies } from '../core/chat/chat.ts'
 import type { ScopeLimits } from '../core/limits/scopes.ts'
 import type { HostChoice } from '../core/models/switches.ts'
-import { type AttemptRecord, type RequestTrace, recordedDialects } from '../core/usage/usage-record.ts'
+import { type AttemptRecord, type RequestTrace, recordedDialects, unpricedKinds } from '../core/usage/usage-record.ts'
 
 const time = (name: string) => timestamp(name, { withTimezone: true, mode: 'date' })
 const whole = (name: string) => bigint(name, { mode: 'number' })
@@ -72,6 +72,8 @@ export const accounts = pgTable(
     web: boolean('web').notNull().default(true),
     /** Fallback policy of its requests; null = `any`. */
     fallback: text('fallback', { enum: [...fallbackPolicies] }),
+    /** Who may continue its cut texts; null = the request chooses. */
+    continue: text('continue', { enum: [...continuePolicies] }),
     /** Whether its requests may call a second model when the first token is late. */
     hedge: boolean('hedge').notNull().default(false),
     /** Total amount ever billed to the account, as of `balanceAt`. */
@@ -167,6 +169,8 @@ export const apiKeys = pgTable(
     strategy: text('strategy', { enum: [...strategies] }),
     /** Fallback policy of its requests; null = the account's. */
     fallback: text('fallback', { enum: [...fallbackPolicies] }),
+    /** Who may continue its cut texts; null = the account's policy. */
+    continue: text('continue', { enum: [...continuePolicies] }),
     /** Whether its requests hedge a late first token; null = as the account's. */
     hedge: boolean('hedge'),
     /** Project of its requests; null = none. */
@@ -488,6 +492,8 @@ export const usageRecords = pgTable(
     hedgeMicrocents: whole('hedge_microcents').notNull().default(0),
     /** Catalog cost of calls with the account's own provider keys, which is not billed; null = there were none. */
     ownKeyMicrocents: whole('own_key_microcents'),
+    /** The part of its usage without a known price; null = none. */
+    unpriced: text('unpriced', { enum: [...unpricedKinds] }),
     attempts: smallint('attempts').notNull(),
     /** Attempts in order. */
     tried: jsonb('tried').$type<AttemptRecord[]>(),
@@ -523,6 +529,9 @@ export const usageRecords = pgTable(
     index('usage_records_failed_page')
       .on(table.accountId, table.at.desc().nullsFirst(), table.requestId.desc().nullsFirst())
       .where(sql`${table.status} <> 'completed'`),
+    index('usage_records_unpriced_page')
+      .on(table.accountId, table.at.desc().nullsFirst(), table.requestId.desc().nullsFirst())
+      .where(sql`${table.unpriced} is not null`),
     index('usage_records_upstream').on(table.upstreamId).where(sql`${table.upstreamId} is not null`),
     check('usage_records_quality', sql`${table.quality} between 0 and 1`),
     check(
@@ -699,7 +708,7 @@ export const alertRules = pgTable(
     index('alert_rules_due').on(table.dueAt),
     check(
       'alert_rules_metric',
-      sql`${table.metric} in ('spend', 'budget', 'error_rate', 'latency', 'model_failures', 'cache_drop')`,
+      sql`${table.metric} in ('spend', 'budget', 'error_rate', 'latency', 'model_failures', 'cache_drop', 'unpriced')`,
     ),
     check('alert_rules_threshold', sql`${table.threshold} > 0`),
   ],

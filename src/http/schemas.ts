@@ -4,7 +4,7 @@
  */
 import { type Static, type TProperties, type TSchema, Type } from '@sinclair/typebox'
 import { roles } from '../core/accounts/roles.ts'
-import { fallbackPolicies, queryTypes } from '../core/chat/chat.ts'
+import { continuePolicies, fallbackPolicies, queryTypes } from '../core/chat/chat.ts'
 import { highestLimits, plans } from '../core/limits/plans.ts'
 import { isLimited, type ScopeLimits, unlimitedScope } from '../core/limits/scopes.ts'
 import { fromUsd, toUsd } from '../core/usage/money.ts'
@@ -112,6 +112,10 @@ export const accountShape = namedSchema('Account', {
     description: 'whether users who sign in with a password must use a second factor',
   }),
   fallback: { ...orNull(oneOf(fallbackPolicies)), description: 'fallback policy of its requests; null = `any`' },
+  continue: {
+    ...orNull(oneOf(continuePolicies)),
+    description: 'who may continue its cut texts; null = the request chooses',
+  },
   limits: limitsShape,
   created_at: time,
 })

@@ -101,6 +101,7 @@ async function scan(
       from usage_records
       where ${byKey ? sql`key_id = keys.id` : sql`account_id = ${accountId}`}
         ${isOfFailed(filters) ? sql`and account_id = ${accountId} and status <> 'completed'` : sql``}
+        ${filters.unpriced === true ? sql`and account_id = ${accountId} and unpriced is not null` : sql``}
         ${filters.from === null ? sql`` : sql`and at >= ${instant(sql, filters.from * 1000)}`}
         ${filters.to === null ? sql`` : sql`and at < ${instant(sql, filters.to * 1000)}`}
         ${

@@ -2,7 +2,7 @@
 import type { Sql, TransactionSql } from 'postgres'
 import { projectTagName } from '../core/request/tags.ts'
 import type { statusFilters } from '../core/usage/usage-groups.ts'
-import type { AttemptRecord, UsageRecord } from '../core/usage/usage-record.ts'
+import type { AttemptRecord, UnpricedKind, UsageRecord } from '../core/usage/usage-record.ts'
 
 /** Filters of requests; all must match. null = any. */
 export type RequestFilters = {
@@ -25,6 +25,8 @@ export type RequestFilters = {
   readonly maximumLatencyMs: number | null
   readonly routingMode: UsageRecord['routing_mode'] | null
   readonly streamed: boolean | null
+  /** Whether a part of the usage has no known price. */
+  readonly unpriced: boolean | null
   readonly metadata: Readonly<Record<string, string>> | null
   /** `name=value`, or a name with any value. */
   readonly tag: string | null
@@ -63,7 +65,7 @@ function statusCondition(sql: Sql | TransactionSql, status: RequestFilters['stat
 /** SQL conditions for the columns of `usage_records`, beside time, key and member; begins with `and`, or is empty. */
 export function matching(sql: Sql | TransactionSql, filters: RequestFilters) {
   const { provider, model, status, errorCode, dialect, minimumLatencyMs, maximumLatencyMs, metadata } = filters
-  const { queryType, routingMode, streamed, tag, projectId } = filters
+  const { queryType, routingMode, streamed, unpriced, tag, projectId } = filters
   return sql`
     ${servedOrRequested(sql, provider, model)}
     ${statusCondition(sql, status)}
@@ -75,6 +77,7 @@ export function matching(sql: Sql | TransactionSql, filters: RequestFilters) {
     ${maximumLatencyMs === null ? sql`` : sql`and latency_ms <= ${maximumLatencyMs}`}
     ${routingMode === null ? sql`` : sql`and routing_mode = ${routingMode}`}
     ${streamed === null ? sql`` : sql`and streamed = ${streamed}`}
+    ${unpriced === null ? sql`` : unpriced ? sql`and unpriced is not null` : sql`and unpriced is null`}
     ${tag === null ? sql`` : hasTag(sql, tag)}
     ${projectId === null ? sql`` : sql`and tags ->> ${projectTagName} = ${projectId}`}
     ${metadata === null ? sql`` : sql`and metadata @> ${JSON.stringify(metadata)}::text::jsonb`}`
@@ -101,6 +104,7 @@ export type LoggedRequest = Required<
     | 'tried'
     | 'trace'
     | 'truth'
+    | 'unpriced'
   >
 > & {
   /** Null = a record that no gateway wrote. */
@@ -111,6 +115,8 @@ export type LoggedRequest = Required<
   readonly upstream_id: string | null
   /** Catalog cost of calls with own provider keys, which is not billed; null = there were none. */
   readonly own_key_microcents: number | null
+  /** The part of its usage without a known price; null = none. */
+  readonly unpriced: UnpricedKind | null
   /** Null as for `dialect`. */
   readonly tried: readonly AttemptRecord[] | null
   /** Null = none. */
@@ -143,7 +149,7 @@ export const requestColumns = (sql: Queries) => sql`
   upstream_id, routing_mode, strategy, query_type, streamed, dialect, status, error_code, finish_reason,
   input_tokens::float8, cached_input_tokens::float8, cache_write_tokens::float8, output_tokens::float8,
   reasoning_tokens::float8, estimated, billed_microcents::float8, search_microcents::float8, fetch_microcents::float8, hedge_microcents::float8,
-  own_key_microcents::float8, attempts, tried, latency_ms::float8, first_token_ms::float8, metadata, tags, trace ->> 'e' as effort`
+  own_key_microcents::float8, unpriced, attempts, tried, latency_ms::float8, first_token_ms::float8, metadata, tags, trace ->> 'e' as effort`
 
 /** Columns of the key of the request `found`. */
 export const keyColumns = (sql: Queries) => sql`

@@ -110,6 +110,7 @@ const changing = [
   ...([
     'hedge_microcents',
     'own_key_microcents',
+    'unpriced',
     'attempts',
     'tried',
     'latency_ms',

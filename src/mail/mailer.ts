@@ -70,10 +70,10 @@ const maximumTexts = 20
 
 /** Builds the email about an alert that began to fire. */
 function alertEmail(to: string, publicUrl: string, { metric, threshold, project, texts }: AlertEmail): Email {
-  const { title, isShare } = metricRules[metric]
+  const { title, unit } = metricRules[metric]
   const more = texts.length - maximumTexts
   return toEmail('alert', to, `Alert: ${title}`, [
-    `An alert of ${project === null ? 'your account' : `the project “${project}”`} on gateway-ai fires. Its threshold is ${isShare ? `${Number((threshold * 100).toPrecision(4))}%` : `${threshold} ${metric === 'latency' ? 'ms' : 'USD'}`}.`,
+    `An alert of ${project === null ? 'your account' : `the project “${project}”`} on gateway-ai fires. Its threshold is ${unit === '%' ? `${Number((threshold * 100).toPrecision(4))}%` : `${threshold} ${unit}`}.`,
     texts
       .slice(0, maximumTexts)
       .map(text => `${text}.`)

@@ -3,7 +3,7 @@
  * catalog names, never an account, a key or client text.
  */
 import { type AttemptOutcome, candidateOutcomes, hedgeLost } from '../core/chat/attempts.ts'
-import { fullName, type Model, unknownPrices } from '../core/models/models.ts'
+import { fullName, type Model } from '../core/models/models.ts'
 import { microcentsPerUsd } from '../core/usage/money.ts'
 import type { UsageRecord } from '../core/usage/usage-record.ts'
 import { type ErrorCode, errorTable, type GatewayError, wireCode } from '../core/validation/errors.ts'
@@ -122,7 +122,7 @@ export function createMetrics(modelsNow: () => MetricModels): Metrics {
   })
   const unpriced = createCounter({
     name: 'gateway_unpriced_requests_total',
-    help: 'Requests of models without a known price, which counted as free.',
+    help: 'Requests with usage of unknown price.',
     axes: [modelAxis],
   })
   const attempts = createCounter({
@@ -171,7 +171,7 @@ export function createMetrics(modelsNow: () => MetricModels): Metrics {
       countTokens(record, model)
       countCost(record, model)
       shortfall.add(record.shortfall_microcents ?? 0, model)
-      if (record.trace?.r?.[4] === unknownPrices) unpriced.add(1, model)
+      if (record.unpriced !== undefined) unpriced.add(1, model)
       for (const [index, { model: name, outcome }] of called.entries()) {
         attempts.add(1, getPlace(name), outcomes.indexOf(outcome))
         const reason = fallbackReasons.indexOf(called[index - 1]?.outcome ?? 'served')

@@ -11,6 +11,8 @@ type WireCounts = {
   /** Of those written, the ones to be kept for an hour. */
   readonly hourWritten: number
   readonly reasoning: number
+  /** Of input and output, those of audio. */
+  readonly audio?: number
 }
 
 /**
@@ -43,7 +45,7 @@ export function reportedUsage(counts: WireCounts): ReportedUsage | null {
 }
 
 /** Returns the counts with no part above its sum, and no sum above the largest count. */
-function bounded({ input, output, cached, written, hourWritten, reasoning }: WireCounts): ReportedUsage {
+function bounded({ input, output, cached, written, hourWritten, reasoning, audio = 0 }: WireCounts): ReportedUsage {
   const inputTokens = input === null ? null : Math.min(input, maximumTokens)
   const outputTokens = output === null ? null : Math.min(output, maximumTokens)
   const cachedInputTokens = Math.min(cached, inputTokens ?? maximumTokens)
@@ -53,6 +55,7 @@ function bounded({ input, output, cached, written, hourWritten, reasoning }: Wir
     cachedInputTokens,
     cacheWriteTokens,
     ...(hourWritten > 0 && { hourCacheWriteTokens: Math.min(hourWritten, cacheWriteTokens) }),
+    ...(audio > 0 && { audioTokens: audio }),
     outputTokens,
     ...(outputTokens === null && { leastOutputTokens: reasoning }),
     reasoningTokens: Math.min(reasoning, outputTokens ?? maximumTokens),

@@ -48,8 +48,8 @@ export type AnswerDeps = RouteDeps &
   }
 
 /**
- * Returns the request under the fallback policy of its account and key, which it can only narrow, and under the rules of
- * operator and account. Throws `forbidden` if a rule denies it.
+ * Returns the request under the policies of its account and key, which it can only narrow, and under the rules of operator
+ * and account. Throws `forbidden` if a rule denies it.
  */
 export function getUnderPolicy(
   deps: RulesDeps,
@@ -57,11 +57,20 @@ export function getUnderPolicy(
   request: ChatRequest,
   headers: RuleHeaders | undefined,
 ): ChatRequest {
-  const { fallback } = caller
-  const policy = fallback === undefined ? request.fallback : strictestPolicy(fallback, request.fallback)
-  const narrowed = policy === request.fallback ? request : { ...request, fallback: policy }
+  const narrowed = narrowedBy(caller, request)
   const hasRules = caller.rules !== undefined || (deps.rules?.operator.length ?? 0) > 0
   return hasRules ? underRules(deps, caller, narrowed, headers) : narrowed
+}
+
+/** Returns the request under the policies of its account and key. */
+function narrowedBy(caller: Pick<Caller, 'fallback' | 'continuation'>, request: ChatRequest): ChatRequest {
+  if (caller.fallback === undefined && caller.continuation === undefined) return request
+  const { fallback, continuation } = request
+  return {
+    ...request,
+    fallback: strictestPolicy(caller.fallback, fallback),
+    continuation: caller.continuation === undefined ? continuation : strictestPolicy(caller.continuation, continuation),
+  }
 }
 
 /** A request as its route received it. */

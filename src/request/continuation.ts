@@ -5,8 +5,8 @@
  */
 import { type ChatRequest, type FallbackPolicy, strictestPolicy } from '../core/chat/chat.ts'
 import type { ChatEvent } from '../core/chat/chat-events.ts'
+import instructions from '../core/chat/continuations.json'
 import type { ProviderFailure } from '../providers/provider.ts'
-import instructions from '../text/enhancement/continuations.json'
 import type { Candidate } from './routing/candidate.ts'
 import type { UpstreamResponse } from './upstream-response.ts'
 
@@ -29,7 +29,12 @@ type CutRun = { readonly response: UpstreamResponse; readonly seam: Seam | null 
 export function findCut({ response, seam }: CutRun, failure: ProviderFailure): Cut | null {
   const { request, hasToolCalls, itemCharacters, refused, finishes } = response
   const signed = response.hasSignedReasoning ? 'same_model' : null
-  const policy = strictestPolicy(request.continuation, request.fallback, signed, seam?.cut.policy ?? null)
+  const policy = strictestPolicy(
+    request.continuation ?? 'same_model',
+    request.fallback,
+    signed,
+    seam?.cut.policy ?? null,
+  )
   const isText = !hasToolCalls && itemCharacters === 0 && !refused && finishes.size === 0
   const isFree = request.choices === 1 && request.responseFormat.type === 'text' && !request.logprobs
   const mayRetry = failure.retryable && failure.blame !== 'caller'

@@ -43,7 +43,7 @@ export function toUsageRecord(
 ): UsageRecord {
   const { request: question, caller, plan, startedMonotonic } = request
   const { reservation } = progress
-  const { response, model, estimated, owed, billed, search, fetch, hedge, ownKey, otherUsages } = cost
+  const { response, model, estimated, owed, billed, search, fetch, hedge, ownKey, otherUsages, unpriced } = cost
   const usage = otherUsages.reduce(getSum, wholeUsage(cost))
   return {
     request_id: request.requestId,
@@ -76,6 +76,7 @@ export function toUsageRecord(
     ...(search + fetch === 0 ? {} : { search_microcents: search, fetch_microcents: fetch }),
     ...(hedge === 0 ? {} : { hedge_microcents: hedge }),
     ...(ownKey === null ? {} : { own_key_microcents: ownKey }),
+    ...(unpriced === null ? {} : { unpriced }),
     attempts: Math.min(progress.attempts.length, maximumRecordedAttempts),
     tried: toAttemptRecords(progress, startedMonotonic),
     latency_ms: Math.round(end.at - startedMonotonic),

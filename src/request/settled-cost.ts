@@ -2,15 +2,17 @@
 
 import type { ChatRequest } from '../core/chat/chat.ts'
 import type { ReportedUsage, TokenUsage } from '../core/chat/chat-events.ts'
-import { chosenTier, requestedTier } from '../core/chat/provider-features.ts'
+import { requestedTier } from '../core/chat/provider-features.ts'
 import type { Caller } from '../core/limits/plans.ts'
 import type { Catalog, Model } from '../core/models/models.ts'
 import { type PriceTerms, type Rates, ratesAt, scaledRates } from '../core/models/pricing.ts'
 import { getCost, providerSearchCost, savedByCache } from '../core/usage/money.ts'
+import type { UnpricedKind } from '../core/usage/usage-record.ts'
 import type { Reservation } from '../limits/meter.ts'
 import { estimateTokens, likelyInputTokens } from '../text/tokens/tokens.ts'
 import { billedResponse, cutParts, type Progress, unbilledResponses } from './progress.ts'
 import type { Route } from './routing/route.ts'
+import { findUnpriced, reportedTier, worstKind } from './unpriced.ts'
 import type { UpstreamResponse } from './upstream-response.ts'
 
 /** Settled cost of a request. Money is integers of 1e-8 USD. */
@@ -38,6 +40,8 @@ export type SettledCost = {
   readonly otherUsages: readonly TokenUsage[]
   /** What the prompt cache saved; negative if writing cost more. Null = nothing was read or written. */
   readonly cacheSaved: number | null
+  /** Usage without a known price; null = none. */
+  readonly unpriced: UnpricedKind | null
   /** The counts exceeded the reservation, or the model's limits. */
   readonly isCut: boolean
 }
@@ -114,6 +118,10 @@ export function settledCost(
       onOwnKey.length === 0 ? null : onOwnKey.reduce((sum, cost) => Math.min(sum + cost, Number.MAX_SAFE_INTEGER)),
     otherUsages,
     cacheSaved,
+    unpriced: worstKind([
+      response === null || model === null ? null : findUnpriced(model, response, usage),
+      ...[...parts, ...(lost === null ? [] : [lost])].map(part => part.unpriced),
+    ]),
     isCut,
   }
 }
@@ -138,10 +146,12 @@ function getRates({ pricing }: Pick<Model, 'pricing'>, response: Served): Rates 
 }
 
 /** Returns when the attempt began, and the tier that the provider reports, or else the one that it was sent. */
-function getTerms({ startedAtMs, providerFields, request, droppedParameters }: Served): PriceTerms {
-  const reported = providerFields?.form === 'openai' ? providerFields.serviceTier : providerFields?.usage.service_tier
-  const tier = typeof reported === 'string' ? chosenTier(reported) : null
-  return { at: startedAtMs, tier: tier ?? (droppedParameters.includes('service_tier') ? null : requestedTier(request)) }
+function getTerms(response: Served): PriceTerms {
+  const { startedAtMs, request, droppedParameters } = response
+  return {
+    at: startedAtMs,
+    tier: reportedTier(response) ?? (droppedParameters.includes('service_tier') ? null : requestedTier(request)),
+  }
 }
 
 function isOnOwnKey({ candidate }: UpstreamResponse): boolean {
@@ -156,6 +166,7 @@ type PartCost = {
   readonly cost: number
   /** Its catalog cost if it was called with an own key, which makes `cost` 0; null = it was not. */
   readonly ownKey: number | null
+  readonly unpriced: UnpricedKind | null
 }
 
 /** What the parts of a cut text have used, and how much their text adds to the input of the next one. */
@@ -188,9 +199,10 @@ function partCost(catalog: Pick<Catalog, 'resolve'>, response: UpstreamResponse,
   const model = servedModel(catalog, response)
   const { usage: said, estimated } = used(response, counted)
   const usage = possible(said, model, counted)
-  const cost = responseCost(model, response, usage)
+  const rates = getRates(model, response)
+  const cost = getCost(rates, usage) + providerSearchCost(usage)
   const costs = isOnOwnKey(response) ? { cost: 0, ownKey: cost } : { cost, ownKey: null }
-  return { rates: getRates(model, response), usage, estimated, ...costs }
+  return { rates, usage, estimated, ...costs, unpriced: findUnpriced(model, response, usage) }
 }
 
 const nothing: TokenUsage = {

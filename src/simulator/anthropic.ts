@@ -92,6 +92,7 @@ function read({ headers }: RawRequest, body: WireObject, mint: Mint): ReturnType
       const text = joinText(list)
       return messages[index]?.role === 'user' && text !== '' ? [text] : []
     }),
+    textBefore: joinText(blocks.at(-2)),
     inputTokens:
       estimateTokens(instructions) +
       blocks.flat().reduce((sum, block) => sum + countBlock(block), 2 * messages.length) +

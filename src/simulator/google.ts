@@ -88,6 +88,7 @@ function read({ path, headers }: RawRequest, body: WireObject): ReturnType<Simul
       const text = joinText(list)
       return contents[index]?.role !== 'model' && text !== '' ? [text] : []
     }),
+    textBefore: joinText(parts.at(-2)),
     inputTokens:
       (isWireObject(instruction) ? estimateTokens(joinText(objectsIn(instruction.parts))) : 0) +
       parts.flat().reduce((sum, part) => sum + countPart(part), 2 * contents.length) +

@@ -54,6 +54,7 @@ function read({ headers }: RawRequest, body: WireObject): ReturnType<SimulatedFo
     model: String(body.model),
     stream: body.stream === true,
     userTexts: messages.flatMap(({ role }, index) => (role === 'user' ? [texts[index] ?? ''] : [])),
+    textBefore: texts.at(-2) ?? '',
     inputTokens: countInput(body, items, texts, tools),
     images: parts.filter(({ type }) => type === 'input_image').length,
     files: parts.filter(({ type }) => type === 'input_file').length,

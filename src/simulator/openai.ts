@@ -72,6 +72,7 @@ function read({ headers }: RawRequest, body: WireObject): ReturnType<SimulatedFo
     model: String(body.model),
     stream: body.stream === true,
     userTexts: messages.flatMap((message, index) => (message.role === 'user' ? [joinText(parts[index])] : [])),
+    textBefore: joinText(parts.at(-2)),
     inputTokens:
       parts.reduce((sum, list) => sum + estimateTokens(joinText(list)) + 2, 0) +
       jsonTokens([...toolCalls, ...tools, ...(isWireObject(body.response_format) ? [body.response_format] : [])]),

@@ -2,6 +2,7 @@
  * Output of a simulated model: a labeled, useful, deterministic text, a tool call, or a value of the requested schema
  * (one plausible value for each of its parts).
  */
+import { continueFrom, readLastWords } from './continued.ts'
 import { type Directives, withoutDirectives } from './directives.ts'
 import type { CacheUse } from './prompt-cache.ts'
 import {
@@ -117,12 +118,20 @@ function createCalls(question: SimulatedRequest, directives: Directives): Output
 function createText(question: SimulatedRequest, directives: Directives, choice: number, most: number): string {
   if (question.json?.schema != null) return JSON.stringify(createSchemaValue(question.json.schema))
   if (question.json !== null) return JSON.stringify({ simulated: true, model: question.model })
-  const asked = withoutDirectives(question.userTexts.at(-1) ?? '')
+  const words = readLastWords(question.userTexts.at(-1) ?? '')
+  const asked = withoutDirectives(question.userTexts.at(words === null ? -1 : -2) ?? '')
   const opening = `[simulated ${question.model}] ${describeSubject(question, asked)} `
   const seed = Bun.hash.xxHash32(`${question.model} ${asked.slice(0, 4_096)}`) + choice
-  if (directives.tokens === undefined) return opening + rotated(remarks, seed).slice(0, 4).join(' ')
-  const characters = Math.min(directives.tokens * charactersPerToken, most)
-  return (opening + cycle(remarks, seed, Math.max(0, characters - opening.length))).slice(0, characters)
+  const { tokens } = directives
+  const characters = tokens === undefined ? Number.POSITIVE_INFINITY : tokens * charactersPerToken
+  // A continuation is the end of a longer text.
+  const needed = Math.min(characters, words === null ? most : question.textBefore.length + most)
+  const rest =
+    tokens === undefined
+      ? rotated(remarks, seed).slice(0, 4).join(' ')
+      : cycle(remarks, seed, Math.max(0, needed - opening.length))
+  const text = (opening + rest).slice(0, characters)
+  return words === null ? text : continueFrom(text, question.textBefore, words)
 }
 
 function describeSubject({ toolResults, images, files }: SimulatedRequest, asked: string): string {

@@ -15,6 +15,8 @@ export type SimulatedRequest = {
   readonly model: string
   readonly stream: boolean
   readonly userTexts: readonly string[]
+  /** Text of the message before the last one. */
+  readonly textBefore: string
   /** Input tokens that the provider would count: instructions, history, tools, schema; by o200k_base. */
   readonly inputTokens: number
   readonly images: number
@@ -153,6 +155,7 @@ export function mistake(
 
 /** The fields of a request that most wire formats lack. */
 const absent = {
+  textBefore: '',
   images: 0,
   files: 0,
   toolResults: [],

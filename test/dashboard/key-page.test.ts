@@ -133,14 +133,23 @@ function withBrowser(path: string) {
     await dialog.getByLabel('Fallback policy').focus()
     await page.keyboard.press('N')
     await dialog.getByText('One call per request.').waitFor()
+    await dialog.getByLabel('Cut texts').focus()
+    await page.keyboard.press('N')
     await dialog.getByLabel('Hedging').focus()
     await page.keyboard.press('O')
     await dialog.getByRole('button', { name: 'Save' }).focus()
     await page.keyboard.press('Enter')
     await dialog.waitFor({ state: 'detached' })
     await page.getByText('No fallback').waitFor()
+    await page.getByText('Not continued').waitFor()
     const { body } = await sendRequest(gateway, 'GET', `/api/v1/keys/${second.id}`, { token: boss.token })
-    expect(body).toMatchObject({ fallback: 'none', hedge: true, strategy: null, tags: { team: 'search' } })
+    expect(body).toMatchObject({
+      fallback: 'none',
+      continue: 'off',
+      hedge: true,
+      strategy: null,
+      tags: { team: 'search' },
+    })
   })
 
   test('Keys: create a key of an intern in four clicks, with models suggested and rare fields folded', async () => {
@@ -192,11 +201,13 @@ function withBrowser(path: string) {
     await go('settings', 'Settings')
     await page.getByLabel('Fallback policy').selectOption('Same model only')
     await page.getByText('only other hosts and keys of the same model').waitFor()
+    await page.getByLabel('Cut texts').selectOption('By any model')
+    await page.getByText('Cut texts changed: by any model').waitFor()
     // The switch turns when the gateway has stored it.
     await page.getByLabel('Hedging').click()
     await page.getByText('Hedging enabled').waitFor()
     const { body } = await sendRequest(gateway, 'GET', '/api/v1/account', { token: boss.token })
-    expect(body).toMatchObject({ fallback: 'same_model', hedge: true })
+    expect(body).toMatchObject({ fallback: 'same_model', continue: 'any', hedge: true })
   })
 
   test('Requests: open by ID, and report an unknown one', async () => {

@@ -92,6 +92,7 @@ const anyRequest: RequestFilters = {
   maximumLatencyMs: null,
   routingMode: null,
   streamed: null,
+  unpriced: null,
   queryType: null,
   metadata: null,
   tag: null,

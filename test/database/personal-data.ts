@@ -28,7 +28,7 @@ export const decisions: Readonly<Record<string, Decision>> = {
   accounts: kept(
     'name',
     `id plan requests_per_minute concurrent_requests daily_tokens daily_cost_microcents version cycle_started_at
-    cycle_ends_at plan_after_cycle grace_ends_at unpaid_since soft_cap_microcents web fallback hedge balance_microcents
+    cycle_ends_at plan_after_cycle grace_ends_at unpaid_since soft_cap_microcents web fallback continue hedge balance_microcents
     balance_at requires_totp stripe_customer_id is_operator deleted_at created_at updated_at`,
   ),
   users: kept(
@@ -38,7 +38,7 @@ export const decisions: Readonly<Record<string, Decision>> = {
   api_keys: kept(
     'name tags',
     `id account_id user_id public_id digest created_at updated_at last_used_at revoked_at expires_at line_id web limits
-    models strategy fallback hedge project_id shortfall_day shortfall_microcents shortfall_request_id
+    models strategy fallback continue hedge project_id shortfall_day shortfall_microcents shortfall_request_id
     shortfall_request_microcents`,
   ),
   projects: kept('name', 'id account_id created_at archived_at'),
@@ -82,7 +82,7 @@ export const decisions: Readonly<Record<string, Decision>> = {
     `request_id at account_id key_id provider model requested_model upstream_id routing_mode strategy query_type streamed
     dialect status error_code finish_reason input_tokens cached_input_tokens cache_write_tokens output_tokens
     reasoning_tokens estimated billed_microcents reserved_microcents shortfall_microcents search_microcents
-    fetch_microcents hedge_microcents own_key_microcents attempts tried latency_ms first_token_ms trace truth
+    fetch_microcents hedge_microcents own_key_microcents unpriced attempts tried latency_ms first_token_ms trace truth
     learning_epoch quality influenced choice_probability enhanced rating is_helpful rated_quality rated_at`,
   ),
   rejected_requests: deleted(

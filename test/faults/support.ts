@@ -236,6 +236,8 @@ export type Rig = {
   play(format: Format, script: Script | null): void
   /** Sends the provider's calls to this address (null = its own), or to a host that never connects. */
   divert(format: Format, to: string | 'hole' | null): void
+  /** Wraps the answers to calls, by the body of the call. */
+  watch(wrap: (body: string, response: Response) => Response): void
   /** Lets all health failures expire. */
   heal(): void
   /** Makes the deadlines for upstreams short, for tests whose subject is a wait, or long again. */
@@ -280,6 +282,8 @@ export type RigOptions = {
   readonly configured?: readonly Format[]
   /** Default: the system's. */
   readonly network?: Network
+  /** Settings of the configuration file. */
+  readonly file?: object
 }
 
 /** Deadlines that no pause of a busy machine exceeds. `environment` overrides them. */
@@ -304,11 +308,13 @@ export async function startRig(options: RigOptions = {}): Promise<Rig> {
   let aheadMs = 0
   const clock: Clock = { ...systemClock, monotonic: () => systemClock.monotonic() + aheadMs }
   const beneath = options.network ?? systemNetwork
+  let wrap: Parameters<Rig['watch']>[0] = (_, response) => response
   const network: Network = {
-    fetch(url, init) {
+    async fetch(url, init) {
       const { origin } = new URL(url)
       const to = diverted.get(origin) ?? origin
-      return to === 'hole' ? neverConnected(init.signal) : beneath.fetch(url.replace(origin, to), init)
+      if (to === 'hole') return neverConnected(init.signal)
+      return wrap(String(init.body), await beneath.fetch(url.replace(origin, to), init))
     },
     reaches: async (url, timeoutMs) => diverted.get(new URL(url).origin) !== 'hole' && beneath.reaches(url, timeoutMs),
   }
@@ -320,7 +326,7 @@ export async function startRig(options: RigOptions = {}): Promise<Rig> {
   const gateway = await startGateway(
     // Absurd upstream counts are a subject here and must not pause an account.
     { ...Object.fromEntries(providers), ...longDeadlines, MAX_SHORTFALL_USD: '20000000', ...options.environment },
-    { clock, network, ...(options.limits === undefined ? {} : { limits: options.limits }) },
+    { clock, network, ...(options.limits && { limits: options.limits }), ...(options.file && { file: options.file }) },
   )
   // Else the first request waits for the key and for the account's day, and is answered 503 on a busy machine.
   await answered(async () => gateway.deps.keys.find(gateway.key))
@@ -338,6 +344,9 @@ export async function startRig(options: RigOptions = {}): Promise<Rig> {
     divert(format, to) {
       if (to === null) diverted.delete(upstreams[format].url)
       else diverted.set(upstreams[format].url, to)
+    },
+    watch(wraps) {
+      wrap = wraps
     },
     heal() {
       aheadMs += 600_000

@@ -26,6 +26,7 @@ const none: RequestFilters = {
   maximumLatencyMs: null,
   routingMode: null,
   streamed: null,
+  unpriced: null,
   queryType: null,
   metadata: null,
   tag: null,

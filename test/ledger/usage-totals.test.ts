@@ -53,6 +53,7 @@ const filters = fc.record<RequestFilters>({
   maximumLatencyMs: rarely(fc.integer({ min: 300, max: 20_000 })),
   routingMode: rarely(fc.constantFrom('auto', 'manual')),
   streamed: rarely(fc.boolean()),
+  unpriced: rarely(fc.boolean()),
   metadata: rarely(fc.constant({ release: '2026.4' })),
   tag: rarely(fc.constantFrom('team=search', 'env=staging', 'team')),
   projectId: rarely(fc.constantFrom('prj_a', 'prj_b')),
@@ -82,7 +83,7 @@ const split = fc.constantFrom<UsageSplit | null>('model', 'key', 'member', 'dial
 /** Returns true if a request matches, as the filters are documented. */
 function matches(record: UsageRecord, filters: RequestFilters): boolean {
   const { from, to, keyId, provider, status, dialect, minimumLatencyMs, maximumLatencyMs } = filters
-  const { queryType, routingMode, streamed, metadata, tag, memberId, projectId } = filters
+  const { queryType, routingMode, streamed, unpriced, metadata, tag, memberId, projectId } = filters
   const named = record.model === '' ? record.requested_model?.split('/')[0] : record.provider
   const has = (all: Readonly<Record<string, string>> | null | undefined, wanted: Readonly<Record<string, string>>) =>
     Object.entries(wanted).every(([name, value]) => all?.[name] === value)
@@ -99,6 +100,7 @@ function matches(record: UsageRecord, filters: RequestFilters): boolean {
     (maximumLatencyMs === null || record.latency_ms <= maximumLatencyMs) &&
     (routingMode === null || record.routing_mode === routingMode) &&
     (streamed === null || record.streamed === streamed) &&
+    (unpriced === null || (record.unpriced !== undefined) === unpriced) &&
     (metadata === null || has(record.metadata, metadata)) &&
     (tag === null || getUnits(record, 'tag').some(unit => unit === tag || unit.startsWith(`${tag}=`))) &&
     (memberId === null || getUnits(record, 'member').includes(memberId)) &&

@@ -10,12 +10,13 @@ import { catalog } from '../../src/models/catalog.ts'
 import { answer } from '../../src/request/answer.ts'
 import { type Cut, repeated, Seam } from '../../src/request/continuation.ts'
 import { estimateTokens } from '../../src/text/tokens/tokens.ts'
-import { errorFrame, type Format, getFrames, models as named } from '../faults/support.ts'
+import { errorFrame, type Format, formats, getFrames, models as named } from '../faults/support.ts'
+import { isLongVariant } from '../harness/variants.ts'
 import { caller, createWorld, plenty, startedAt } from './world.ts'
 
 /** How a stream is cut: in good order, by its connection, or by an error of the provider. */
 const cutsBy = ['end', 'reset', 'error'] as const
-const outcomes = { end: 'truncated', reset: 'truncated', error: 'generation_failed' } as const
+const errorOutcomes = { openai: 'generation_failed', anthropic: 'unavailable', google: 'unavailable' } as const
 
 /** What the upstream says to a call; `cut`: its stream breaks after that. */
 type Part = {
@@ -24,6 +25,45 @@ type Part = {
   readonly finish?: 'length'
   /** Frames before the text. */
   readonly first?: readonly string[]
+  /** Token counts that the provider reports after the text, also of one that is cut; absent = the usual ones at its end. */
+  readonly counts?: Counts
+}
+
+type Counts = { readonly input: number; readonly cached: number; readonly output: number }
+
+/** A report of counts so far, in the form of the provider. */
+function usageFrame(format: Format, { input, cached, output }: Counts): string {
+  switch (format) {
+    case 'openai': {
+      const usage = {
+        prompt_tokens: input,
+        completion_tokens: output,
+        prompt_tokens_details: { cached_tokens: cached },
+      }
+      return `data: ${JSON.stringify({ id: 'c', choices: [], usage })}\n\n`
+    }
+    case 'anthropic': {
+      const usage = { input_tokens: input - cached, cache_read_input_tokens: cached, output_tokens: output }
+      return `event: message_delta\ndata: ${JSON.stringify({ type: 'message_delta', delta: {}, usage })}\n\n`
+    }
+    case 'google': {
+      const usageMetadata = { promptTokenCount: input, cachedContentTokenCount: cached, candidatesTokenCount: output }
+      return `data: ${JSON.stringify({ candidates: [], usageMetadata })}\r\n\r\n`
+    }
+  }
+}
+
+/** Works out a bill from the published prices: each part is rounded up once. */
+function billed(name: string, { input, cached, output }: Counts): number {
+  const model = catalog.find(item => fullName(item) === name)
+  if (model === undefined) throw new Error(`no model ${name}`)
+  const { input: fresh, output: written, cachedInput } = model.pricing
+  const perToken = [fresh, cachedInput ?? fresh, written].map(usd => BigInt(Math.round(usd * 1e8)))
+  const total = [input - cached, cached, output].reduce(
+    (sum, count, at) => sum + BigInt(count) * (perToken[at] ?? 0n),
+    0n,
+  )
+  return Number((total + 999_999n) / 1_000_000n)
 }
 
 const noUsage = { cachedInputTokens: 0, cacheWriteTokens: 0, reasoningTokens: 0 }
@@ -64,9 +104,11 @@ async function askFor({ parts, fields = {}, pieces = 7, own }: Setting) {
     const text = part.say(continued?.before ?? '', continued?.words ?? '')
     const points = Array.from(text)
     const split = points.flatMap((_, at) => (at % pieces === 0 ? [points.slice(at, at + pieces).join('')] : []))
-    const { opening, content, closing } = getFrames(format, split, usage, part.finish)
+    const { counts } = part
+    const { opening, content, closing } = getFrames(format, split, counts === undefined ? usage : null, part.finish)
+    const report = counts === undefined ? [] : [usageFrame(format, counts)]
     const end = part.cut === null ? closing : part.cut === 'error' ? [errorFrame(format)] : []
-    const frames = [...opening, ...(part.first ?? []), ...content, ...end].values()
+    const frames = [...opening, ...(part.first ?? []), ...content, ...report, ...end].values()
     return new Response(
       new ReadableStream<Uint8Array>(
         {
@@ -129,6 +171,11 @@ const texts = fc
 const lastWord = /\S+(?=\s*$)/u
 const firstWord = /(?<=^\s*)\S+/u
 
+/** Counts of one part, of which all, some or no input was cached. */
+const counted = fc
+  .tuple(fc.integer({ min: 1, max: 9_999 }), fc.constantFrom(0, 0.3, 0.77, 1), fc.integer({ min: 1, max: 400 }))
+  .map(([input, part, output]): Counts => ({ input, cached: Math.floor(input * part), output }))
+
 const share = fc.double({ min: 0, max: 1, noNaN: true })
 
 /** How models go on: where the text stops, from its last words, from its last sentence or word, or from its beginning. */
@@ -147,13 +194,14 @@ test('continuation: joins any text at any two cuts without a doubled or missing 
       fc.constantFrom(...Object.keys(habits)),
       fc.integer({ min: 1, max: 9 }),
       fc.constantFrom(...cutsBy),
-      async (whole, shares, habit, pieces, cut) => {
+      fc.tuple(fc.constantFrom(...formats), counted, counted, counted),
+      async (whole, shares, habit, pieces, cut, [start, ...counts]) => {
         const points = Array.from(whole)
-        const counts = shares
+        const cuts = shares
           .map(share => 1 + Math.floor(share * (points.length - 3)))
           .toSorted((first, second) => first - second)
         // A part says at least one character.
-        const [least = 1, most = 1] = counts
+        const [least = 1, most = 1] = cuts
         const [first, second] = [least, Math.max(least + 1, most)].map(count => points.slice(0, count).join(''))
         if (first === undefined || second === undefined || first.trim() === '') return
         // No reader can tell a word that occurs twice in a row from one that is repeated.
@@ -163,8 +211,9 @@ test('continuation: joins any text at any two cuts without a doubled or missing 
         const rest = (before: string, asked: string) => habits[habit]?.(whole, before, asked) ?? ''
         const { text, thrown, receipt, records, reservationsTaken, calls } = await askFor({
           pieces,
+          fields: { model: named[start], fallback_max_cost_factor: 1_000 },
           parts: [
-            cutAfter(first, cut),
+            { ...cutAfter(first, cut), counts: counts[0] },
             // The end of what it says is at the second cut.
             {
               say: (before, asked) => {
@@ -172,8 +221,9 @@ test('continuation: joins any text at any two cuts without a doubled or missing 
                 return said.slice(0, Math.max(1, said.length - (whole.length - second.length)))
               },
               cut,
+              counts: counts[1],
             },
-            { say: (before, asked) => rest(before, asked), cut: null },
+            { say: (before, asked) => rest(before, asked), cut: null, counts: counts[2] },
           ],
         })
         expect([habit, text]).toEqual([habit, whole])
@@ -181,15 +231,28 @@ test('continuation: joins any text at any two cuts without a doubled or missing 
         const [record] = records
         const parts = receipt?.continued ?? []
         expect(parts[0]?.at).toBe(Array.from(first).length)
-        // Attempts that add nothing count as tokens, and are not billed.
-        expect(record?.input_tokens).toBeGreaterThanOrEqual(receipt?.usage.inputTokens ?? 0)
-        expect(record?.billed_microcents).toBe(receipt?.cost.total ?? 0)
-        expect(record?.tried.map(([, outcome]) => outcome)).toEqual([outcomes[cut], outcomes[cut], 'served'])
+        // An attempt that adds nothing is not billed.
+        const sent = parts.length === 2 ? counts : [counts[0], counts[2]]
+        // A provider here answers as one model, whichever was called.
+        const names = calls.map(({ format }) => named[format]).filter((_, at) => parts.length === 2 || at !== 1)
+        const bill = sent.reduce((sum, part, at) => sum + billed(names[at] ?? '', part), 0)
+        expect([record?.billed_microcents, receipt?.cost.total]).toEqual([bill, bill])
+        const sum = (of: (part: Counts) => number) => sent.reduce((total, part) => total + of(part), 0)
+        expect(receipt?.usage).toMatchObject({
+          inputTokens: sum(({ input }) => input),
+          cachedInputTokens: sum(({ cached }) => cached),
+          outputTokens: sum(({ output }) => output),
+        })
+        expect(record?.estimated).toBe(parts.length < 2)
+        const outcomes = calls.map(({ format }, at) =>
+          at === 2 ? 'served' : cut === 'error' ? errorOutcomes[format] : 'truncated',
+        )
+        expect(record?.tried.map(([, outcome]) => outcome)).toEqual(outcomes)
       },
     ),
-    { numRuns: 1_000 },
+    { numRuns: isLongVariant() ? 10_000 : 1_000 },
   )
-}, 120_000)
+}, 480_000)
 
 test('continuation: bills each part at the prices of its model', async () => {
   const said = 'The quick brown fox jumps over the lazy dog and'

@@ -12,7 +12,7 @@ import {
   wires,
 } from '../../src/commands/usage-check.ts'
 import { toModel } from '../../src/core/models/configured-models.ts'
-import { buildCatalog } from '../../src/core/models/models.ts'
+import { buildCatalog, unknownPrices } from '../../src/core/models/models.ts'
 import { readNative } from '../../src/dialects/native/request.ts'
 import { createProgress } from '../../src/request/progress.ts'
 import { settledCost } from '../../src/request/settled-cost.ts'
@@ -109,6 +109,27 @@ describe('prices by tier', () => {
     expect(['flex', 'priority', 'default', 'other'].map(tier => getFactor(chat(tier), asking('priority')))).toEqual([
       0.5, 2, 1, 1,
     ])
+  })
+
+  test('marks usage without a known price: of a tier, of audio, and of the model before all', () => {
+    const kind = (say: Says, attempted: Attempted = {}) =>
+      billed(say, { candidate: getCandidate(tiered), ...attempted }).unpriced
+    expect(['flex', 'default', 'standard', 'auto', 'other'].map(tier => kind(chat(tier)))).toEqual([
+      ...[null, null, null, null],
+      'tier',
+    ])
+    const said = (details: Json, fields: Json = {}) =>
+      read(chunk({ choices: choice({ content: 'Hi' }), usage: { ...usage, ...details }, ...fields }))
+    for (const details of ['prompt_tokens_details', 'completion_tokens_details']) {
+      expect(kind(said({ [details]: { audio_tokens: 3 } }))).toBe('audio')
+      expect(kind(said({ [details]: { audio_tokens: 3 } }, { service_tier: 'other' }))).toBe('tier')
+      expect(kind(said({ [details]: { audio_tokens: 0 } }))).toBe(null)
+    }
+    const listed = { candidate: getCandidate({ ...tiered, pricingSource: unknownPrices }) }
+    expect(kind(said({ prompt_tokens_details: { audio_tokens: 3 } }), listed)).toBe('model')
+    // Nothing was used that could have a price.
+    const none = { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 }
+    expect(kind(said(none), listed)).toBe(null)
   })
 
   test('bills the requested tier when the provider reports none, and not one that was dropped', () => {

@@ -414,6 +414,34 @@ describe('alert', () => {
     ])
   })
 
+  test('fires for each model with requests of unknown price, and resolves when their price is known', async () => {
+    const person = await owner(gateway)
+    await call(person, 'POST', '', { metric: 'unpriced', threshold: 2, window_minutes: 5 })
+    const start = (Math.floor(Date.now() / dayMs) - 3) * dayMs + 12 * 3_600_000
+    const at = (minutes: number) => new Date(start + minutes * 60_000).toISOString()
+    let count = 0
+    const record = (minutes: number, model: string, unpriced: string | null) =>
+      sql(
+        ({ sql: query }) => query`
+          insert into usage_records (request_id, at, account_id, key_id, provider, model, routing_mode, streamed, status,
+            input_tokens, cached_input_tokens, cache_write_tokens, output_tokens, reasoning_tokens, estimated,
+            billed_microcents, reserved_microcents, attempts, latency_ms, unpriced)
+          values (${`req_unpriced_${person.accountId}_${++count}`}, ${at(minutes)}::text::timestamptz, ${person.accountId},
+            'k', 'a', ${model}, 'auto', false, 'completed', 1000, 0, 0, 1, 0, false, 0, 0, 1, 1, ${unpriced})`,
+      )
+    for (const minute of [1, 2]) await record(minute, 'new', 'model')
+    for (const minute of [1, 2]) await record(minute, 'old', null)
+    await record(2, 'rare', 'tier')
+    await sql(({ sql: query }) => query`update alert_rules set due_at = ${at(3)}::text::timestamptz`)
+    const fired = async (minutes: number) => (await evaluated(start + minutes * 60_000)).flatMap(({ texts }) => texts)
+    expect(await fired(3)).toEqual(['The price of 2 requests of a/new is not fully known'])
+    expect(await fired(4)).toEqual([])
+    const state = async () => (await call<{ data: ShownAlert[] }>(person, 'GET')).body.data.map(item => item.firing)
+    expect(await state()).toEqual([true])
+    await record(9, 'new', null)
+    expect([await fired(10), await state()]).toEqual([[], [false]])
+  })
+
   test('sends the stored email of a killed gateway once, by one of two others', async () => {
     const person = await owner(gateway)
     await call(person, 'POST', '', { metric: 'spend', threshold: 5 })

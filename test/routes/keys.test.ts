@@ -1,6 +1,8 @@
 /** One key: its lineage, who may read it, what a change of its expiry may do, hedging, and its audit entries. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { createKey } from '../../src/console/keys/stores/keys.ts'
+import { readNative } from '../../src/dialects/native/request.ts'
+import { getUnderPolicy } from '../../src/request/answer.ts'
 import { eventually } from '../harness/eventually.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { addMember, createKeyFor, owner, type Person, sendRequest } from '../harness/users.ts'
@@ -20,6 +22,7 @@ type LineageKey = { readonly id: string; readonly revoked_at: string | null; rea
 type Key = LineageKey & {
   readonly key: string
   readonly hedge: boolean | null
+  readonly continue: string | null
   readonly replaces: string | null
   readonly replaced_by: string | null
   readonly requests_last_minute: number
@@ -135,10 +138,45 @@ describe('PATCH /api/v1/keys/:id', () => {
     expect((await as(boss, 'PATCH', `/keys/${id}`, { hedge: 'on' })).status).toBe(400)
   })
 
+  test('limits who continues cut texts by the strictest of account, key and request, and a rotation keeps it', async () => {
+    const { id, key } = await made()
+    const { keys } = gateway.deps
+    const policies = async (text: string) => {
+      await keys.look()
+      const caller = await keys.find(text)
+      if (caller == null) throw new Error('no caller')
+      return [undefined, 'any', 'same_model', 'off'].map(field => {
+        const body = { prompt: 'Hi', ...(field !== undefined && { continue: field }) }
+        return getUnderPolicy(gateway.deps, caller, readNative(body, new Headers(), 100), undefined).continuation
+      })
+    }
+    // Without any of the three, a text stays with its model.
+    expect(await policies(key)).toEqual([null, 'any', 'same_model', 'none'])
+    expect((await as(boss, 'PATCH', `/keys/${id}`, { continue: 'any' })).body.continue).toBe('any')
+    expect(await policies(key)).toEqual(['any', 'any', 'same_model', 'none'])
+    expect((await as(boss, 'PATCH', '/account', { continue: 'same_model' })).body.continue).toBe('same_model')
+    expect(await policies(key)).toEqual(['same_model', 'same_model', 'same_model', 'none'])
+    await as(boss, 'PATCH', `/keys/${id}`, { continue: 'off' })
+    expect(await policies(key)).toEqual(['none', 'none', 'none', 'none'])
+    expect((await rotated(id, 0)).continue).toBe('off')
+    expect((await as(boss, 'PATCH', '/account', { continue: null })).body.continue).toBe(null)
+    const own = await as(boss, 'POST', '/keys', { name: 'whole', continue: 'off' })
+    expect([own.status, own.body.continue]).toEqual([201, 'off'])
+    expect(await policies(own.body.key)).toEqual(['none', 'none', 'none', 'none'])
+    for (const path of ['/account', `/keys/${own.body.id}`])
+      expect((await as(boss, 'PATCH', path, { continue: 'none' })).status).toBe(400)
+  })
+
   test('records the change by the names of the API', async () => {
     const { id } = await made()
     const rules = { limits: { daily_cost_usd: 5 }, models: ['openai/*'], tags: { team: 'search' } }
-    await as(boss, 'PATCH', `/keys/${id}`, { ...rules, expires_at: later, fallback: 'none', hedge: true })
+    await as(boss, 'PATCH', `/keys/${id}`, {
+      ...rules,
+      expires_at: later,
+      fallback: 'none',
+      continue: 'off',
+      hedge: true,
+    })
     const { body } = await sendRequest<{ data: { target: string; details: Record<string, unknown> }[] }>(
       gateway,
       'GET',
@@ -154,6 +192,7 @@ describe('PATCH /api/v1/keys/:id', () => {
       models: '["openai/*"]',
       tags: '{"team":"search"}',
       fallback: 'none',
+      continue: 'off',
       hedge: true,
     })
   })

@@ -279,8 +279,8 @@ describe('GET /api/v1/requests/:id', () => {
     const sum =
       (cost?.input_usd ?? 0) + (cost?.cached_input_usd ?? 0) + (cost?.cache_write_usd ?? 0) + (cost?.output_usd ?? 0)
     expect(Math.abs(sum - record.cost_usd)).toBeLessThan(1e-7)
-    const { prices, unpriced } = cost ?? {}
-    expect([unpriced, prices?.source]).toEqual([false, expect.stringMatching(/^pi, \d{4}-\d\d-\d\d$/)])
+    const { prices } = cost ?? {}
+    expect([record.unpriced, prices?.source]).toEqual([null, expect.stringMatching(/^pi, \d{4}-\d\d-\d\d$/)])
     const output = ((prices?.output_per_mtok ?? 0) * record.output_tokens) / 1e6
     expect(Math.abs(output - (cost?.output_usd ?? 0))).toBeLessThan(1e-7)
     expect(record.attempt_details).toMatchObject([{ outcome: 'served', http_status: 200, cause: null }])
@@ -316,7 +316,14 @@ describe('GET /api/v1/requests/:id', () => {
       expect(record).toMatchObject({ input_tokens: 12, output_tokens: 5, cost_usd: 0 })
       const metrics = await (await fetch(`${other.url}/metrics`)).text()
       expect(metrics).toMatch(/^gateway_unpriced_requests_total\{[^}]*model="local-1"[^}]*\} 1$/m)
-      expect(record.cost).toMatchObject({ unpriced: true, prices: { input_per_mtok: 0, source: 'unknown' } })
+      expect(record.unpriced).toBe('model')
+      const listed = async (unpriced: boolean) => {
+        const path = `/api/v1/requests?unpriced=${unpriced}`
+        const { data } = (await sendRequest<{ data: RequestRecord[] }>(other, 'GET', path, { token: user.token })).body
+        return data.map(({ request_id, unpriced: kind }) => [request_id, kind])
+      }
+      expect([await listed(true), await listed(false)]).toEqual([[[id, 'model']], []])
+      expect(record.cost).toMatchObject({ prices: { input_per_mtok: 0, source: 'unknown' } })
     } finally {
       await other.stop()
       await server.stop(true)

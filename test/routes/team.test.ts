@@ -45,6 +45,7 @@ describe('API key', () => {
     expect(await works(made.key)).toBe(true)
     const list = await sendRequest<Keys>(gateway, 'GET', '/api/v1/keys', { token: person.token })
     expect(Object.keys(list.body.data[0] ?? {}).sort()).toEqual([
+      'continue',
       'created_at',
       'expires_at',
       'fallback',
@@ -355,6 +356,7 @@ describe('team', () => {
     ])
     const account = await as(admin, 'GET', '/account')
     expect(Object.keys(account.body).sort()).toEqual([
+      'continue',
       'created_at',
       'fallback',
       'hedge',
@@ -458,7 +460,7 @@ test('viewer: loses its keys with the role, can create none and invites no one',
   const [running] = await sql(({ sql }) => sql<{ id: string }[]>`select id from sessions where user_id = ${person.id}`)
   const [id, rules] = [
     newId('key'),
-    { limits: null, models: null, tags: null, strategy: null, fallback: null, hedge: null },
+    { limits: null, models: null, tags: null, strategy: null, fallback: null, continue: null, hedge: null },
   ]
   const late = { id, userId: person.id, name: 'late', publicId: id, digest: getDigest(id), web: true, ...rules }
   const times = { createdAt: new Date(), expiresAt: null, projectId: null }

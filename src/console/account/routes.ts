@@ -3,7 +3,7 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { passwordSchema } from '../../core/accounts/passwords.ts'
 import { isAllowed } from '../../core/accounts/roles.ts'
-import { fallbackPolicies } from '../../core/chat/chat.ts'
+import { continuePolicies, fallbackPolicies } from '../../core/chat/chat.ts'
 import { highestLimits } from '../../core/limits/plans.ts'
 import { dayMs, formatDay } from '../../core/text/utc-days.ts'
 import { fromUsd, toUsd } from '../../core/usage/money.ts'
@@ -27,6 +27,7 @@ const changeSchema = strictObject({
   hedge: Type.Optional(Type.Boolean()),
   requires_two_factor: Type.Optional(Type.Boolean({ description: 'owners only' })),
   fallback: nullable(oneOf(fallbackPolicies)),
+  continue: nullable(oneOf(continuePolicies)),
   limits: Type.Optional(
     strictObject(
       {
@@ -62,7 +63,8 @@ export function account(deps: ConsoleDeps, identify: Authenticate) {
       method: 'PATCH',
       path: '/api/v1/account',
       action: 'account.change',
-      summary: 'Change the name, web access, hedging, fallback policy, required sign-in or limits of the account',
+      summary:
+        'Change the name, web access, hedging, fallback and continuation policy, required sign-in or limits of the account',
       body: changeSchema,
       examples: {
         'new name': { name: 'Difference Engines' },
@@ -70,6 +72,7 @@ export function account(deps: ConsoleDeps, identify: Authenticate) {
         'hedging on': { hedge: true },
         'two-factor sign-in optional': { requires_two_factor: false },
         'the named model only': { fallback: 'same_model' },
+        'cut texts end with an error': { continue: 'off' },
       },
       answer: accountTodayShape,
       async handle(call) {

@@ -16,6 +16,7 @@ import {
   sessionReading,
   spendReading,
   sumsBetween,
+  unpricedReading,
   type WindowSums,
   windowReading,
   windowValue,
@@ -77,6 +78,8 @@ export async function scanAlert(step: TransactionSql, due: DueAlert, when: When)
       return soon((await readModels(step, due, at)).map(modelReading))
     case 'cache_drop':
       return soon((await readSessions(step, due, at)).map(sessionReading))
+    case 'unpriced':
+      return soon((await readUnpriced(step, due, at)).map(unpricedReading))
     default:
       return readWindow(step, due, due.metric, at)
   }
@@ -222,7 +225,7 @@ const recordsSince = (
 ) =>
   step`
     select * from (
-      select at, status, tried, tags, input_tokens, cached_input_tokens from usage_records
+      select at, provider, model, status, tried, unpriced, tags, input_tokens, cached_input_tokens from usage_records
       where account_id = ${accountId} and at >= ${instant(since)}::text::timestamptz
       order by at desc limit ${maximumRecords}) as newest
     where ${projectId}::text is null or tags ->> ${projectTagName} = ${projectId}`
@@ -236,6 +239,14 @@ function readModels(step: TransactionSql, due: DueAlert, at: number) {
     from (${recordsSince(step, due, at - due.window_minutes * 60_000)}) as recent, jsonb_array_elements(tried) as attempt
     where attempt ->> 1 not in (select json_array_elements_text(${ignored}::text::json))
     group by 1 having count(*) >= ${minimumCalls} order by 1`
+}
+
+/** Reads how many requests of each model that served in the window have usage without a known price. */
+function readUnpriced(step: TransactionSql, due: DueAlert, at: number) {
+  return step<{ model: string; unpriced: number }[]>`
+    select provider || '/' || model as model, count(unpriced)::int as unpriced
+    from (${recordsSince(step, due, at - due.window_minutes * 60_000)}) as recent
+    where model <> '' group by 1 order by 1`
 }
 
 /**

@@ -7,7 +7,8 @@ export const alertShape = namedSchema('Alert', {
   id: id('alr'),
   metric: oneOf(alertMetrics),
   threshold: Type.Number({
-    description: '`spend`: US dollars per UTC day; `latency`: p95 in milliseconds; others: share from 0 to 1',
+    description:
+      '`spend`: US dollars per UTC day; `latency`: p95 in milliseconds; `unpriced`: requests; others: share from 0 to 1',
     examples: [0.05],
   }),
   window_minutes: Type.Integer({ description: 'not used by `spend` and `budget`', examples: [15] }),

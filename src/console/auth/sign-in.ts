@@ -122,7 +122,10 @@ export function invalidCredentials(): GatewayError {
 
 /** Converts an account to its API form, with its own limits or its plan's. */
 export function shownAccount(
-  account: Pick<Account, 'id' | 'name' | 'plan' | 'web' | 'hedge' | 'requiresTotp' | 'fallback' | 'createdAt'>,
+  account: Pick<
+    Account,
+    'id' | 'name' | 'plan' | 'web' | 'hedge' | 'requiresTotp' | 'fallback' | 'continue' | 'createdAt'
+  >,
   limits: Limits,
 ): ShownAccount {
   return {
@@ -133,6 +136,7 @@ export function shownAccount(
     hedge: account.hedge,
     requires_two_factor: account.requiresTotp,
     fallback: account.fallback,
+    continue: account.continue,
     limits: shownLimits(limits),
     created_at: account.createdAt.toISOString(),
   }

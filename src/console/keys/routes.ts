@@ -174,6 +174,7 @@ async function create(deps: ConsoleDeps, { principal, body, database }: SessionR
       tags: null,
       strategy: null,
       fallback: null,
+      continue: null,
       hedge: null,
       projectId: null,
     },

@@ -2,7 +2,7 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { isAllowed, isAllowedIn } from '../../core/accounts/roles.ts'
 import type { AuditDetails } from '../../core/audit/audit.ts'
-import { fallbackPolicies, strategies } from '../../core/chat/chat.ts'
+import { continuePolicies, fallbackPolicies, strategies } from '../../core/chat/chat.ts'
 import { maximumTags, tagNamePattern, tagValuePattern } from '../../core/request/tags.ts'
 import { timeIn } from '../../core/text/utc-days.ts'
 import { toUsd } from '../../core/usage/money.ts'
@@ -43,6 +43,7 @@ export function rulesIn(
     ...(tags === undefined ? {} : { tags: tags === null || Object.keys(tags).length === 0 ? null : tags }),
     ...(strategy === undefined ? {} : { strategy }),
     ...(fallback === undefined ? {} : { fallback }),
+    ...(body.continue === undefined ? {} : { continue: body.continue }),
     ...(hedge === undefined ? {} : { hedge }),
     ...(projectId === undefined ? {} : { projectId }),
   }
@@ -82,6 +83,7 @@ const ruleFields = {
   strategy: nullable(oneOf(strategies)),
   project_id: nullable(projectIdSchema),
   fallback: nullable(oneOf(fallbackPolicies)),
+  continue: nullable(oneOf(continuePolicies)),
   hedge: nullable(Type.Boolean({ description: 'whether its requests hedge; null = as the account' })),
 }
 export const keyCreationSchema = strictObject({ name: nameSchema, ...ruleFields })
@@ -142,6 +144,7 @@ export function shownKey(row: ApiKey, usage: KeyUsage | undefined): ShownKey {
     expires_at: row.expiresAt?.toISOString() ?? null,
     web: row.web,
     fallback: row.fallback,
+    continue: row.continue,
     hedge: row.hedge,
     usage: {
       requests: usage?.requests ?? 0,

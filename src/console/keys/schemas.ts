@@ -1,5 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { fallbackPolicies, strategies } from '../../core/chat/chat.ts'
+import { continuePolicies, fallbackPolicies, strategies } from '../../core/chat/chat.ts'
 import { oneOf, strictObject } from '../../core/validation/validate.ts'
 import {
   count,
@@ -20,6 +20,10 @@ const fields = {
   prefix: text('gw_live_4fKq2ZbN81Xa…', 'beginning of the key, the only visible part after its creation'),
   web: Type.Boolean({ description: 'whether requests with the key may use web access' }),
   fallback: { ...orNull(oneOf(fallbackPolicies)), description: 'fallback policy; null = that of the account' },
+  continue: {
+    ...orNull(oneOf(continuePolicies)),
+    description: 'who may continue its cut texts; null = as the account',
+  },
   hedge: {
     ...orNull(Type.Boolean()),
     description: 'whether requests with the key hedge a late first token; null = as the account',

@@ -91,6 +91,8 @@ const filters = {
   max_latency_ms: milliseconds,
   routing_mode: Type.Optional(oneOf(['auto', 'manual'])),
   streamed: Type.Optional(oneOf(['true', 'false'])),
+  /** Whether a part of the usage has no known price. */
+  unpriced: Type.Optional(oneOf(['true', 'false'])),
   /** `name=value`, or a name with any value. */
   tag: Type.Optional(
     Type.String({
@@ -239,6 +241,7 @@ function getFilters(query: Omit<Static<typeof exportQuerySchema>, 'format'>): Re
     maximumLatencyMs: query.max_latency_ms === undefined ? null : Number(query.max_latency_ms),
     routingMode: query.routing_mode ?? null,
     streamed: query.streamed === undefined ? null : query.streamed === 'true',
+    unpriced: query.unpriced === undefined ? null : query.unpriced === 'true',
     metadata: query.metadata ?? null,
     tag: query.tag ?? null,
     projectId: query.project_id ?? null,

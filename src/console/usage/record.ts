@@ -1,6 +1,6 @@
 /** Converts one found request to its API form, with explanations. */
 import { type AttemptFailure, attemptFailures } from '../../core/chat/attempts.ts'
-import { autoModel, unknownPrices } from '../../core/models/models.ts'
+import { autoModel } from '../../core/models/models.ts'
 import { shownRule } from '../../core/policy/rules.ts'
 import { toUsd } from '../../core/usage/money.ts'
 import { type Rejection, sentKindIn } from '../../core/usage/rejection.ts'
@@ -117,7 +117,6 @@ function shownCost(row: TracedRequest): RequestRecord['cost'] {
     total_usd: toUsd(row.billed_microcents),
     unbilled_usd: toUsd(row.shortfall_microcents),
     prices: trace.r === undefined ? null : shownPrices(trace.r),
-    unpriced: trace.r?.[4] === unknownPrices,
   }
 }
 
@@ -163,6 +162,7 @@ export function shownRejected(row: RejectedRequest): ShownRequest {
     fetch_cost_usd: 0,
     hedge_cost_usd: 0,
     own_key_cost_usd: null,
+    unpriced: null,
     attempts: 0,
     tried: [],
     latency_ms: row.latency_ms,

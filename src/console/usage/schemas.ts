@@ -3,7 +3,7 @@ import { attemptSkips, healthStates, placeReasons } from '../../core/chat/attemp
 import { fallbackPolicies } from '../../core/chat/chat.ts'
 import { actedRuleShape } from '../../core/policy/rules.ts'
 import { mostCountedRejections, usageGroups, usageSplits } from '../../core/usage/usage-groups.ts'
-import { attemptOutcomes, recordedDialects } from '../../core/usage/usage-record.ts'
+import { attemptOutcomes, recordedDialects, unpricedKinds } from '../../core/usage/usage-record.ts'
 import { oneOf, strictObject } from '../../core/validation/validate.ts'
 import { count, day, id, modelName, namedSchema, orNull, share, text, time, usd } from '../../http/schemas.ts'
 import { deciders } from './explain-request.ts'
@@ -63,6 +63,11 @@ const logged = {
   own_key_cost_usd: {
     ...orNull(usd),
     description: 'catalog cost of calls with own provider keys, which is not billed; null = there were none',
+  },
+  unpriced: {
+    ...orNull(oneOf(unpricedKinds)),
+    description:
+      'usage without a known price. `model`: the model, whose tokens counted as free; `tier`: the tier of the provider, so that the usual price applied; `audio`: audio tokens, which counted as text; null = none',
   },
   attempts: { ...count, description: 'candidates that were called, or skipped in their turn' },
   tried: {
@@ -168,7 +173,6 @@ export const requestRecordShape = namedSchema('RequestRecord', {
           ),
           description: 'prices of the serving model then, with their source; null = nothing had a price',
         },
-        unpriced: Type.Boolean({ description: 'no price of the model is known, so that its tokens counted as free' }),
       }),
     ),
     description: 'cost by part; null = the parts are unknown, as in older requests',

@@ -46,6 +46,7 @@ export function shownRequest(row: LoggedRequest): ShownRequest {
     fetch_cost_usd: toUsd(row.fetch_microcents),
     hedge_cost_usd: toUsd(row.hedge_microcents),
     own_key_cost_usd: row.own_key_microcents === null ? null : toUsd(row.own_key_microcents),
+    unpriced: row.unpriced,
     attempts: row.attempts,
     tried:
       row.tried?.map(([model, outcome, after_ms, duration_ms]) => ({ model, outcome, after_ms, duration_ms })) ?? null,
@@ -98,6 +99,7 @@ const columns = [
   'project_id',
   'own_key_cost_usd',
   'effort',
+  'unpriced',
 ] as const satisfies readonly (keyof ShownRequest)[]
 
 export const csvHeader = csvLine(columns)

@@ -6,7 +6,15 @@ import { latencyQuantile } from '../usage/latency-histogram.ts'
 import { toUsd } from '../usage/money.ts'
 import type { EventProject, WebhookEvent } from '../webhooks/events.ts'
 
-export const alertMetrics = ['spend', 'budget', 'error_rate', 'latency', 'model_failures', 'cache_drop'] as const
+export const alertMetrics = [
+  'spend',
+  'budget',
+  'error_rate',
+  'latency',
+  'model_failures',
+  'cache_drop',
+  'unpriced',
+] as const
 export type AlertMetric = (typeof alertMetrics)[number]
 
 export const budgetKinds = ['account', 'key', 'tag', 'project'] as const
@@ -14,16 +22,20 @@ export type BudgetKind = (typeof budgetKinds)[number]
 export const budgetSpans = ['day', 'month'] as const
 export type BudgetSpan = (typeof budgetSpans)[number]
 
-/** Name of each metric, whether its value is a share, and whether it is of a window. */
+/** Name of each metric, the unit in which people read it, and whether it is of a window. A value in % is a share from 0 to 1. */
 export const metricRules: Readonly<
-  Record<AlertMetric, { readonly title: string; readonly isShare: boolean; readonly hasWindow: boolean }>
+  Record<
+    AlertMetric,
+    { readonly title: string; readonly unit: '%' | 'ms' | 'USD' | 'requests'; readonly hasWindow: boolean }
+  >
 > = {
-  spend: { title: 'Spend per UTC day', isShare: false, hasWindow: false },
-  budget: { title: 'Used share of a budget', isShare: true, hasWindow: false },
-  error_rate: { title: 'Failed requests', isShare: true, hasWindow: true },
-  latency: { title: 'Latency, p95', isShare: false, hasWindow: true },
-  model_failures: { title: 'Model down', isShare: true, hasWindow: true },
-  cache_drop: { title: 'Cache share lost in a session', isShare: true, hasWindow: true },
+  spend: { title: 'Spend per UTC day', unit: 'USD', hasWindow: false },
+  budget: { title: 'Used share of a budget', unit: '%', hasWindow: false },
+  error_rate: { title: 'Failed requests', unit: '%', hasWindow: true },
+  latency: { title: 'Latency, p95', unit: 'ms', hasWindow: true },
+  model_failures: { title: 'Model down', unit: '%', hasWindow: true },
+  cache_drop: { title: 'Cache share lost in a session', unit: '%', hasWindow: true },
+  unpriced: { title: 'Unpriced requests', unit: 'requests', hasWindow: true },
 }
 
 export const alertWindowMinutes = { shortest: 5, longest: 60 } as const
@@ -137,7 +149,7 @@ export const canBeInProject = (budget: BudgetKind | null) => budget === null || 
 
 /** Returns why a threshold is invalid; null = it is valid. */
 export function thresholdProblem(metric: AlertMetric, threshold: number): string | null {
-  return metricRules[metric].isShare && threshold > 1
+  return metricRules[metric].unit === '%' && threshold > 1
     ? `must be at most 1 for \`${metric}\`, such as 0.8 for 80%`
     : null
 }
@@ -197,6 +209,12 @@ export function budgetReading({ kind, id, name, span, period, limit, used, proje
 export function modelReading({ model, calls, failed }: { model: string; calls: number; failed: number }): AlertReading {
   const text = `${inPercent(failed / calls)} of ${calls} calls of ${model} failed`
   return { subject: model, value: failed / calls, text, data: { model, calls }, project: null }
+}
+
+/** Reads how many requests of a model have usage without a known price. */
+export function unpricedReading({ model, unpriced }: { model: string; unpriced: number }): AlertReading {
+  const text = `The price of ${unpriced} requests of ${model} is not fully known`
+  return { subject: model, value: unpriced, text, data: { model, unpriced }, project: null }
 }
 
 /** A session's cached share of input tokens before, and in the window; null = too few requests to tell. */

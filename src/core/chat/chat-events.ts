@@ -30,6 +30,8 @@ export type TokenUsage = {
   readonly reasoningTokens: number
   /** Of those written to the cache, the ones to be kept for an hour; absent = none. */
   readonly hourCacheWriteTokens?: number
+  /** Of input and output, those of audio; absent = none. */
+  readonly audioTokens?: number
   /** Searches that the provider ran on its own side; absent = none. */
   readonly providerSearches?: number
 }

@@ -236,8 +236,8 @@ export type ChatRequest = {
    */
   readonly extras: Readonly<Record<string, unknown>>
   readonly fallback: FallbackPolicy
-  /** Which candidates may continue a text that was cut after the client received a part of it; `fallback` limits it too. */
-  readonly continuation: FallbackPolicy
+  /** Which candidates may continue a text that was cut after the client received a part of it; `fallback` limits it too. Null = not set. */
+  readonly continuation: FallbackPolicy | null
   /** Maximum expected cost of a fallback, as a multiple of the requested model's expected cost. */
   readonly fallbackMaxCostFactor: number
   readonly web: 'auto' | 'off'
@@ -282,8 +282,10 @@ export type FallbackPolicy = (typeof fallbackPolicies)[number]
 
 export const continuePolicies = ['any', 'same_model', 'off'] as const
 
-/** Returns the policy of a client's `continue` field. */
-export function toContinuation(field: (typeof continuePolicies)[number]): FallbackPolicy {
+export type ContinuePolicy = (typeof continuePolicies)[number]
+
+/** Returns the policy of a `continue` field; null = not set. */
+export function toContinuation(field: ContinuePolicy | null): FallbackPolicy | null {
   return field === 'off' ? 'none' : field
 }
 

@@ -127,6 +127,8 @@ export type Caller = {
   readonly keyId: string
   /** The stricter policy of its account and key; absent = `any`. */
   readonly fallback?: FallbackPolicy
+  /** Who may continue cut texts of its requests; absent = the request chooses. */
+  readonly continuation?: FallbackPolicy
   readonly plan: PlanName
   readonly limits: Limits
   /** Epoch milliseconds from which chat requires a payment first; absent = never. */

@@ -136,6 +136,11 @@ export function isPricedTier({ variants = [] }: Pricing, tier: unknown): boolean
   return tier === 'auto' || tier === 'default' || variants.some(({ serviceTier }) => serviceTier === tier)
 }
 
+/** Returns whether the prices of a model cover the tier that a provider reports. */
+export function coversTier(pricing: Pricing, tier: string): boolean {
+  return usualTiers.has(tier) || isPricedTier(pricing, tier)
+}
+
 /** Returns whether a model has the price of any tier beside the usual one. */
 export function hasTierPrices({ variants = [] }: Pricing): boolean {
   return variants.some(({ serviceTier }) => serviceTier !== null)

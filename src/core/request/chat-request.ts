@@ -97,7 +97,7 @@ export function chatRequestFields(additionalProperties: boolean) {
     continue: nullable(
       Type.Union([oneOf(continuePolicies)], {
         description:
-          'who may continue a streamed text that is cut after its beginning was sent. `same_model` (the default): the model, also at other hosts and with other keys. `any`: other models too. `off`: the stream ends with an error. `fallback` limits it too.',
+          'who may continue a streamed text that is cut after its beginning was sent. `same_model` (the default): the model, also at other hosts and with other keys. `any`: other models too. `off`: the stream ends with an error. The strictest of request, key and account applies; `fallback` limits it too.',
       }),
     ),
     fallback_max_cost_factor: nullable(
@@ -194,7 +194,7 @@ export function parseChatRequestFields(body: RequestFields, headers: Headers) {
       headerChoice(headers, 'X-Gateway-Fallback', fallbackPolicies) ??
       toPolicy(noFallback === null ? (body.fallback ?? true) : !noFallback),
     continuation: toContinuation(
-      headerChoice(headers, 'X-Gateway-Continue', continuePolicies) ?? body.continue ?? 'same_model',
+      headerChoice(headers, 'X-Gateway-Continue', continuePolicies) ?? body.continue ?? null,
     ),
     fallbackMaxCostFactor:
       headerNumber(headers, 'X-Gateway-Fallback-Max-Cost-Factor', fallbackCostFactors) ??

@@ -46,6 +46,13 @@ export type Truth = (typeof truths)[number]
 const requestTraceSchema = Type.Unsafe<RequestTrace>(Type.Object({}, { additionalProperties: true }))
 
 /**
+ * Usage without a known price. `model`: no price of the model, so that it counted as free. `tier`: none of the tier that the
+ * provider reports, so that the usual one applied. `audio`: none of audio tokens, so that they counted as text.
+ */
+export const unpricedKinds = ['model', 'tier', 'audio'] as const
+export type UnpricedKind = (typeof unpricedKinds)[number]
+
+/**
  * The usage record of one request, whatever its outcome, without content. It is a schema because records are read back
  * from a journal file or a stream, where truncated lines must be detected.
  */
@@ -98,6 +105,8 @@ export const usageRecordSchema = Type.Object(
     /** Catalog cost of calls with the account's own provider keys, which is not billed; absent = there were none. */
     own_key_microcents: Type.Optional(Type.Integer({ minimum: 0 })),
     /** Attempted and skipped candidates. */
+    /** Absent = all usage has a known price. */
+    unpriced: Type.Optional(oneOf(unpricedKinds)),
     attempts: Type.Integer({ minimum: 0, maximum: maximumRecordedAttempts }),
     /** Attempts in order. */
     tried: Type.Array(triedSchema, { maxItems: maximumTried }),

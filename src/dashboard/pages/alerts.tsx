@@ -18,8 +18,8 @@ import { useResource } from '../state/resource.ts'
 type Metric = ShownAlert['metric']
 
 /** Thresholds are entered and shown in these units. */
-const getUnit = (metric: Metric) => (metricRules[metric].isShare ? '%' : metric === 'latency' ? 'ms' : 'USD')
-const scale = (metric: Metric) => (metricRules[metric].isShare ? 100 : 1)
+const getUnit = (metric: Metric) => metricRules[metric].unit
+const scale = (metric: Metric) => (getUnit(metric) === '%' ? 100 : 1)
 const toText = (metric: Metric, value: number) => `${Number((value * scale(metric)).toPrecision(4))} ${getUnit(metric)}`
 const isMetric = (text: string): text is Metric => Object.hasOwn(metricRules, text)
 const toMetric = (text: string): Metric => (isMetric(text) ? text : 'budget')
@@ -29,6 +29,7 @@ const hints: Readonly<Partial<Record<Metric, string>>> = {
   budget: 'Of the limits in USD per day and month. Usual steps: 50, 80 and 100.',
   model_failures: 'Failed calls of one model as a share of its calls; at least 3 calls.',
   cache_drop: 'Lost part of the cached input of a session (tag session), compared with the four windows before.',
+  unpriced: 'Requests of one model whose price, tier or audio the catalog does not know.',
 }
 
 /** Returns an alert's metric with the budgets that it covers. */
@@ -132,6 +133,7 @@ const subjects: Readonly<Partial<Record<Metric, string>>> = {
   budget: 'budget',
   model_failures: 'model',
   cache_drop: 'session',
+  unpriced: 'model',
 }
 
 function Status({ alert: { metric, firing, firing_subjects: count } }: { readonly alert: ShownAlert }) {

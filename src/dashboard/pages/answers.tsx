@@ -2,7 +2,7 @@ import type { ShownUsage } from '../../console/usage/schemas.ts'
 import { mostCountedRejections } from '../../core/usage/usage-groups.ts'
 import { Badge } from '../parts/notice.tsx'
 import { Card, Tile } from '../parts/page.tsx'
-import { type Filters, failedOnly, hrefToLog } from '../state/filters.ts'
+import { type Filters, failedOnly, hrefToLog, logQuery } from '../state/filters.ts'
 import { formatCount, formatUsd, milliseconds, percent, signed, tellPace } from '../state/format.ts'
 import { accountCreatedAt, hrefTo, openedAt } from '../state/href.ts'
 import { isKeyValid, limitLabels } from '../state/keys.ts'
@@ -127,12 +127,15 @@ function tellChange(
 const muchFailed = 0.05
 const nearShare = 0.8
 
-/** What a user should look at now: failing models, budgets that are nearly reached, rejected requests. */
+/** What a user should look at now: failing models, unknown prices, budgets that are nearly reached, rejected requests. */
 export function Attention({ usage, models, covered }: Omit<AnswersProps, 'before'>) {
   const states = useResource('GET /api/v1/models/health').data?.data ?? []
   const keys = useResource('GET /api/v1/keys').data?.data.filter(key => isKeyValid(key)) ?? []
   const projects = useResource('GET /api/v1/projects').data?.data ?? []
   const tags = useResource('GET /api/v1/tags').data?.data ?? []
+  const unpriced =
+    useResource('GET /api/v1/requests', { query: { ...logQuery(covered), unpriced: 'true', limit: '200' } }).data
+      ?.data ?? []
   const budgets = [
     ...keys.map(key => ({ ...key, href: hrefTo(`keys/${key.id}`) })),
     ...projects.map(project => ({ ...project, href: hrefTo(`projects/${project.id}`) })),
@@ -154,6 +157,15 @@ export function Attention({ usage, models, covered }: Omit<AnswersProps, 'before
         } as const,
       ]
     }),
+    ...[...new Set(unpriced.flatMap(({ model }) => model ?? []))].map(
+      model =>
+        ({
+          tone: 'warn',
+          told: 'Unpriced',
+          href: hrefToLog(covered, { model, unpriced: 'true' }),
+          name: formatModelName(model),
+        }) as const,
+    ),
     ...budgets.flatMap(({ name, href, limits, used }) =>
       (['daily_tokens', 'daily_cost_usd', 'monthly_cost_usd'] as const).flatMap(kind => {
         const limit = limits?.[kind]
@@ -167,7 +179,7 @@ export function Attention({ usage, models, covered }: Omit<AnswersProps, 'before
   return (
     <Card title="Needs attention">
       {items.length === 0 && !usage.rejected && (
-        <p class="hint">No failing model, no budget near its limit, no rejected requests.</p>
+        <p class="hint">No failing model, no unknown price, no budget near its limit, no rejected requests.</p>
       )}
       <ul class="attention">
         {items.map(({ tone, told, href, name }) => (

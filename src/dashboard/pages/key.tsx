@@ -15,7 +15,7 @@ import { hrefToLog, rangeTitle } from '../state/filters.ts'
 import { exactTime, humanize, relativeTime } from '../state/format.ts'
 import { hashRoute } from '../state/hash-route.ts'
 import { hrefTo } from '../state/href.ts'
-import { fallbackTitles, isKeyValid } from '../state/keys.ts'
+import { continueTitles, fallbackTitles, isKeyValid } from '../state/keys.ts'
 import { useResource } from '../state/resource.ts'
 
 const everyMs = 10_000
@@ -92,6 +92,8 @@ function Rules({ of: key, buttons }: KeyProps & { readonly buttons: ComponentChi
   const { names, mayManage } = useProjects()
   const asAccount = (value: string | undefined) => `As the account${value === undefined ? '' : `: ${value}`}`
   const accountFallback = account.data && fallbackTitles[account.data.fallback ?? 'any']
+  const accountContinue =
+    account.data && (account.data.continue === null ? 'As the request says' : continueTitles[account.data.continue])
   const onOff = (isOn: boolean) => (isOn ? 'On' : 'Off')
   return (
     <Card title={key.name} about={<code>{key.prefix}</code>} actions={mayManage(key) && buttons}>
@@ -117,6 +119,7 @@ function Rules({ of: key, buttons }: KeyProps & { readonly buttons: ComponentChi
           ['Models', key.models === null ? 'All' : key.models.join(', ')],
           ['Default strategy', key.strategy === null ? 'Balanced (default)' : humanize(key.strategy)],
           ['Fallback policy', key.fallback === null ? asAccount(accountFallback) : fallbackTitles[key.fallback]],
+          ['Cut texts', key.continue === null ? asAccount(accountContinue) : continueTitles[key.continue]],
           ['Hedging', key.hedge === null ? asAccount(account.data && onOff(account.data.hedge)) : onOff(key.hedge)],
           ['Web access', onOff(key.web)],
           [

@@ -11,6 +11,7 @@ import {
   requestedModelText,
   StatusBadge,
   tellSubstitution,
+  unpricedTexts,
 } from '../parts/request-detail.tsx'
 import { AsTable } from '../parts/table.tsx'
 import { type ScoredModel, scoreParts, tellChoice } from '../state/choice.ts'
@@ -240,7 +241,7 @@ function Usage({ record }: { readonly record: RequestRecord }) {
           ]}
         />
       )}
-      {cost?.unpriced && <p class="hint">Unpriced: no price of this model is known, so its tokens counted as free.</p>}
+      {record.unpriced !== null && <Notice tone="warn">{unpricedTexts[record.unpriced]}</Notice>}
       <div class="columns">
         <Pairs
           look="sum"

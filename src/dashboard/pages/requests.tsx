@@ -15,6 +15,7 @@ import {
   requestedModelText,
   StatusBadge,
   tellSubstitution,
+  unpricedTexts,
 } from '../parts/request-detail.tsx'
 import { type Column, Table } from '../parts/table.tsx'
 import { useAction } from '../state/action.ts'
@@ -282,11 +283,12 @@ function Marks({ request }: { readonly request: ShownRequest }) {
     ['cached', cached > 0 && `${percent(cached / input)} of the input cached`],
     ['again', callCount(request) > 1 && `${callCount(request)} attempts`],
     ['warning', tellSubstitution(request)],
+    ['warning', request.unpriced !== null && unpricedTexts[request.unpriced]],
   ]
   return marks.map(
     ([icon, words]) =>
       words && (
-        <span key={icon} class="request-mark" title={words}>
+        <span key={words} class="request-mark" title={words}>
           <Icon name={icon} size={15} />
           <span class="unseen">{words}. </span>
         </span>

@@ -1,27 +1,18 @@
 import { useState } from 'preact/hooks'
-import type { AccountToday } from '../../console/account/schemas.ts'
 import type { ShownSession } from '../../console/auth/schemas.ts'
 import { Button } from '../parts/controls.tsx'
-import { SelectField, Switch, TextField } from '../parts/field.tsx'
+import { Switch, TextField } from '../parts/field.tsx'
 import { InlineForm, ownPassword, submitForm, useForm } from '../parts/form.tsx'
 import { signOut } from '../parts/navigation.tsx'
 import { Badge, FailureNotice, Later, Loaded } from '../parts/notice.tsx'
 import { Card, Page, Pairs, showToast } from '../parts/page.tsx'
 import { action, ResourceView, useActions } from '../parts/resource.tsx'
-import { useAction } from '../state/action.ts'
+import { type AccountProps, RoutingDefaults, useAccountChange } from '../parts/routing-defaults.tsx'
 import { callApi } from '../state/api.ts'
 import { formatDate, humanize, relativeTime } from '../state/format.ts'
-import {
-  fallbackChoices,
-  fallbackHints,
-  hedgingHint,
-  limitFields,
-  limitLabels,
-  toLimits,
-  toLimitTexts,
-} from '../state/keys.ts'
+import { limitFields, limitLabels, toLimits, toLimitTexts } from '../state/keys.ts'
 import { useResource } from '../state/resource.ts'
-import { currentSession, end, may, renew, user } from '../state/session.ts'
+import { currentSession, end, may, user } from '../state/session.ts'
 import { newPasswordField } from './sign-in.tsx'
 import { TestResult } from './single-sign-on.tsx'
 import { TwoFactor } from './two-factor.tsx'
@@ -49,21 +40,6 @@ export function Settings() {
       {may('account.delete') && account.data !== undefined && <AccountDeletion name={account.data.name} />}
     </Page>
   )
-}
-
-type AccountProps = { readonly account: AccountToday; readonly onChange: (account: AccountToday) => void }
-
-/** Changes the account; one at a time, with one error. */
-function useAccountChange(onChange: AccountProps['onChange']) {
-  return useAction(async (body: Readonly<Record<string, unknown>>, toast: string) => {
-    const changed = await callApi('PATCH /api/v1/account', { body })
-    onChange(changed)
-    const current = currentSession.peek()
-    if (current) currentSession.value = { ...current, account: { ...current.account, name: changed.name } }
-    showToast(toast)
-    // The owner may have to set it up as well.
-    if (body.requires_two_factor !== undefined) await renew()
-  })
 }
 
 function AccountCard({ account, onChange }: AccountProps) {
@@ -144,36 +120,6 @@ function Limits({ account, onChange }: AccountProps) {
           </code>
         </p>
       )}
-    </Card>
-  )
-}
-
-/** Fallback policy and hedging of all requests of the account. */
-function RoutingDefaults({ account, onChange }: AccountProps) {
-  const policy = account.fallback ?? 'any'
-  const { run, isBusy, failure } = useAccountChange(onChange)
-  const disabled = !may('account.change') || isBusy
-  return (
-    <Card title="Routing" about="For all requests of the account.">
-      <SelectField
-        label="Fallback policy"
-        hint={`${fallbackHints[policy]} A key or a request can only be stricter.`}
-        value={policy}
-        disabled={disabled}
-        onChoice={fallback => {
-          const title = fallbackChoices.find(([name]) => name === fallback)?.[1] ?? fallback
-          void run({ fallback }, `Fallback policy changed: ${title.toLowerCase()}`)
-        }}
-        choices={fallbackChoices}
-      />
-      <Switch
-        label="Hedging"
-        hint={`${hedgingHint} A key or a request can set it otherwise.`}
-        isOn={account.hedge}
-        disabled={disabled}
-        onSwitch={hedge => void run({ hedge }, hedge ? 'Hedging enabled' : 'Hedging disabled')}
-      />
-      {failure !== null && <FailureNotice failure={failure} />}
     </Card>
   )
 }

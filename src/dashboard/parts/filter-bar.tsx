@@ -209,6 +209,10 @@ function FilterFields({ path, filters, onChange }: FilterFieldsProps) {
         ['true', 'Stream'],
         ['false', 'JSON'],
       ])}
+      {choice('unpriced', 'Price', [
+        ['true', 'Not fully known'],
+        ['false', 'Known'],
+      ])}
       {(['min_latency_ms', 'max_latency_ms'] as const).map(name => (
         <CommitField
           key={name}

@@ -5,6 +5,8 @@ import { callApi } from '../state/api.ts'
 import { dateTime, humanize, relativeTime } from '../state/format.ts'
 import { hrefTo } from '../state/href.ts'
 import {
+  continueChoices,
+  continueHint,
   fallbackChoices,
   fallbackHints,
   hedgingHint,
@@ -171,6 +173,12 @@ function routingFields(fallback: string) {
       label: 'Fallback policy',
       hint: `${policy === undefined ? '' : `${fallbackHints[policy]} `}The strictest policy of account, key and request applies.`,
       choices: [asAccount, ...fallbackChoices],
+    },
+    {
+      param: 'continue',
+      label: 'Cut texts',
+      hint: `${continueHint} The strictest policy of account, key and request applies.`,
+      choices: [asAccount, ...continueChoices],
     },
     { param: 'hedge', label: 'Hedging', hint: hedgingHint, choices: [asAccount, ['on', 'On'], ['off', 'Off']] },
   ] as const

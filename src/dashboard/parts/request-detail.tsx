@@ -46,6 +46,12 @@ export function tellSubstitution(request: Served): string | null {
   return `Requested ${requested_model}, served ${model}`
 }
 
+export const unpricedTexts: Readonly<Record<NonNullable<ShownRequest['unpriced']>, string>> = {
+  model: 'Unpriced: no price of this model is known, so its tokens counted as free.',
+  tier: 'Unpriced tier: the provider reports a service tier without a known price, so the usual price applied.',
+  audio: 'Unpriced audio: the price of audio tokens is not known, so they counted as text.',
+}
+
 /** Calls of models; candidates that were skipped do not count. */
 export const callCount = ({ tried, attempts }: Pick<ShownRequest, 'tried' | 'attempts'>) => tried?.length ?? attempts
 

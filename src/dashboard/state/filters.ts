@@ -17,6 +17,7 @@ const filterNames = [
   'max_latency_ms',
   'routing_mode',
   'streamed',
+  'unpriced',
   'tag',
   'metadata',
   'project_id',

@@ -2,7 +2,7 @@
 
 import type { ShownKey, ShownKeyPage } from '../../console/keys/schemas.ts'
 import { type Holder, isAllowedIn } from '../../core/accounts/roles.ts'
-import { type FallbackPolicy, fallbackPolicies } from '../../core/chat/chat.ts'
+import { type ContinuePolicy, continuePolicies, type FallbackPolicy, fallbackPolicies } from '../../core/chat/chat.ts'
 import { RequestError } from './api-error.ts'
 import { exactTime, formatTags } from './format.ts'
 
@@ -87,7 +87,7 @@ export function toLimits(texts: LimitTexts) {
 const invalidField = (param: string, message: string) =>
   new RequestError({ status: 400, code: 'invalid_request', message, param })
 
-type Rules = Pick<ShownKey, 'limits' | 'models' | 'tags' | 'strategy' | 'fallback' | 'hedge'>
+type Rules = Pick<ShownKey, 'limits' | 'models' | 'tags' | 'strategy' | 'fallback' | 'continue' | 'hedge'>
 type RuleTexts = LimitTexts & Readonly<Record<Exclude<keyof Rules, 'limits'>, string>>
 
 /** Returns the texts of a key's rules; null = a new key. */
@@ -99,6 +99,7 @@ export function toRuleTexts(key: Rules | null): RuleTexts {
     tags: formatTags(key?.tags ?? {}),
     strategy: key?.strategy ?? '',
     fallback: key?.fallback ?? '',
+    continue: key?.continue ?? '',
     hedge: hedge === null ? '' : hedge ? 'on' : 'off',
   }
 }
@@ -120,6 +121,7 @@ export function toRules(texts: RuleTexts) {
     tags: pairs.length === 0 ? null : Object.fromEntries(pairs),
     strategy: texts.strategy || null,
     fallback: texts.fallback || null,
+    continue: texts.continue || null,
     hedge: texts.hedge === '' ? null : texts.hedge === 'on',
   }
 }
@@ -142,3 +144,14 @@ export const hedgingHint =
   'If the first token is late, a second attempt starts, and the first content wins. A hedged request also pays for the input of the canceled attempt. At most 10% of the requests hedge, unless the operator changes the share.'
 
 export const fallbackChoices = fallbackPolicies.map(policy => [policy, fallbackTitles[policy]] as const)
+
+export const continueTitles: Readonly<Record<ContinuePolicy, string>> = {
+  any: 'By any model',
+  same_model: 'By the same model only',
+  off: 'Not continued',
+}
+
+export const continueHint =
+  'Who may continue a streamed text that its provider cuts. You pay for each part that you received. Not continued: the stream ends with an error.'
+
+export const continueChoices = continuePolicies.map(policy => [policy, continueTitles[policy]] as const)

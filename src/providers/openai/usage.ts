@@ -68,6 +68,7 @@ export function findUsage(wire: Json): ReportedUsage | null {
       ) ?? 0,
     hourWritten,
     reasoning: largestCount(outputDetails.reasoning_tokens, wire.reasoning_tokens) ?? 0,
+    audio: (tokenCount(inputDetails.audio_tokens) ?? 0) + (tokenCount(outputDetails.audio_tokens) ?? 0),
   })
 }
 

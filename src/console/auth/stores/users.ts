@@ -2,7 +2,7 @@
 import { and, asc, eq, isNull, sql, TransactionRollbackError } from 'drizzle-orm'
 import type { TransactionSql } from 'postgres'
 import { isAllowed, outranks, type Role } from '../../../core/accounts/roles.ts'
-import type { FallbackPolicy } from '../../../core/chat/chat.ts'
+import type { ContinuePolicy, FallbackPolicy } from '../../../core/chat/chat.ts'
 import type { Database } from '../../../database/database.ts'
 import { recordAudit } from '../../../database/repositories/audit.ts'
 import { withAccountRls } from '../../../database/statement.ts'
@@ -62,6 +62,7 @@ export async function changeSettings(
     readonly hedge?: boolean
     readonly requiresTotp?: boolean
     readonly fallback?: FallbackPolicy | null
+    readonly continue?: ContinuePolicy | null
   },
 ): Promise<void> {
   await withAccountRls(database, accountId).orm(async step => {

@@ -23,7 +23,7 @@ type AddKeyInput = {
 } & KeyRules
 
 /** What a key's requests may do, and what they count in; null = no rule. */
-export type KeyRules = Pick<ApiKey, 'limits' | 'models' | 'tags' | 'strategy' | 'fallback' | 'hedge'>
+export type KeyRules = Pick<ApiKey, 'limits' | 'models' | 'tags' | 'strategy' | 'fallback' | 'continue' | 'hedge'>
 
 export type KeyUsage = {
   readonly requests: number
@@ -272,7 +272,7 @@ export function rotateKey(
     const shortfall = { shortfallDay, shortfallMicrocents, shortfallRequestId, shortfallRequestMicrocents }
     // The order of a lineage is that of its times, also if the clocks of two instances differ.
     const createdAt = new Date(Math.max(fresh.createdAt.getTime(), old.createdAt.getTime() + 1))
-    const rules = { web, limits, models, tags, strategy, fallback, hedge, projectId }
+    const rules = { web, limits, models, tags, strategy, fallback, continue: old.continue, hedge, projectId }
     const rows = await step
       .insert(apiKeys)
       .values({ ...fresh, createdAt, accountId, userId, name, expiresAt, lineId, ...rules, ...shortfall })

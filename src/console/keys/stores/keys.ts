@@ -8,7 +8,7 @@ import { timingSafeEqual } from 'node:crypto'
 import { and, desc, eq, inArray, isNotNull, isNull, type SQL, sql } from 'drizzle-orm'
 import { getDigest, hasKeyLength, parseApiKey } from '../../../core/accounts/api-keys.ts'
 import { paymentRequiredFrom } from '../../../core/billing/grace.ts'
-import { strictestPolicy } from '../../../core/chat/chat.ts'
+import { strictestPolicy, toContinuation } from '../../../core/chat/chat.ts'
 import { startFollowing, whenNeeded } from '../../../core/jobs/repeating.ts'
 import { type Caller, findPause, type Plans } from '../../../core/limits/plans.ts'
 import type { ScopeLimits } from '../../../core/limits/scopes.ts'
@@ -354,6 +354,8 @@ function keyRows(database: Database, condition: SQL, limit: number) {
         accountHedge: accounts.hedge,
         keyFallback: apiKeys.fallback,
         accountFallback: accounts.fallback,
+        keyContinue: apiKeys.continue,
+        accountContinue: accounts.continue,
         changedAt: sql`greatest(${apiKeys.updatedAt}, ${accounts.updatedAt})`.mapWith(apiKeys.updatedAt),
       })
       .from(apiKeys)
@@ -363,10 +365,14 @@ function keyRows(database: Database, condition: SQL, limit: number) {
   )
 }
 
-/** Returns the stricter policy of key and account; empty if both allow any fallback. */
-function getPolicy({ keyFallback, accountFallback }: Row): Partial<Caller> {
+/** Returns the stricter policies of key and account; empty if both allow any fallback, and the request decides who continues a text. */
+function getPolicy({ keyFallback, accountFallback, keyContinue, accountContinue }: Row): Partial<Caller> {
   const fallback = strictestPolicy(keyFallback, accountFallback)
-  return fallback === 'any' ? {} : { fallback }
+  const continuation =
+    keyContinue === null && accountContinue === null
+      ? undefined
+      : strictestPolicy(toContinuation(keyContinue), toContinuation(accountContinue))
+  return { ...(fallback !== 'any' && { fallback }), ...(continuation !== undefined && { continuation }) }
 }
 
 /** Returns when the account has to pay, and its soft cap with the billing cycle; empty if there is neither. */
