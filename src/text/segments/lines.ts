@@ -117,6 +117,8 @@ const mailFields = new Set(
 )
 const levels = 'info|warn|warning|error|debug|trace|fatal|notice|critical'
 const bracketedLevel = new RegExp(`\\[(?:\\d|(?:${levels})\\])`, 'iy')
+/** A JSON array of objects, arrays or texts. */
+const arrayStart = /\[\s*(?:[{[]|"[^"]{0,200}"\s*[,\]])/y
 const longestLevel = 'critical'.length
 const capitalLevel = new RegExp(`(?:${levels.toUpperCase()}):? `, 'y')
 
@@ -133,7 +135,7 @@ function isMailField(text: string, from: number): boolean {
 function isRecord(text: string, from: number, to: number): boolean {
   const first = text.charCodeAt(from)
   if (first === brace || first === closingBrace || first === closes) return true
-  if (first === opens && isAt(bracketedLevel, text, from)) return true
+  if (first === opens && (isAt(arrayStart, text, from) || isAt(bracketedLevel, text, from))) return true
   if (first === quotation && text.slice(from, to).includes('":')) return true
   if (isDigit(first) && isStamp(text, from, to)) return true
   if (first >= 65 && first <= 90 && firstColon > 0 && firstColon <= longestLevel && isAt(capitalLevel, text, from))

@@ -150,7 +150,7 @@ function readEnclosed(
   if (text.startsWith('```', start) || text.startsWith('~~~', start)) {
     const mark = `\n${text.slice(start, start + 3)}`
     const close = text.indexOf(mark, Math.max(start, end - 1))
-    const to = close === -1 ? text.length : lineEnd(text, close + 1)
+    const to = close === -1 ? unclosedEnd(text, end) : lineEnd(text, close + 1)
     return {
       blocks: [{ kind: 'material', form: lineKinds.code, from, to, isHeading: false, isByForm: false }],
       next: to + 1,
@@ -168,6 +168,13 @@ function readEnclosed(
   if (isWrapperTag(name)) return { blocks: readBlocksIn(text, opened + 1, close), next: to }
   const kind = isFrameTag(name) ? 'frame' : 'material'
   return { blocks: [{ kind, form: lineKinds.quote, from: start, to, isHeading: false, isByForm: false }], next: to }
+}
+
+/** A document that was cut within a fence takes all that follows, except a last paragraph that asks. */
+function unclosedEnd(text: string, from: number): number {
+  const last = text.lastIndexOf('\n\n')
+  const tail = text.slice(last + 2)
+  return last > from && tail.length <= longestLine && asksFor(tail, tail).score >= 3 ? last : text.length
 }
 
 /** What a client program wraps as the user's own words. */
@@ -198,6 +205,8 @@ function isExamQuestion(blocks: readonly Block[], text: string): boolean {
 const longestAsk = 700
 /** Less than this around a request is its own explanation. */
 const leastMaterial = 160
+/** A first paragraph up to this length may be an order without a verb. */
+const longestTerse = 40
 /** A task to solve, write or build comes with its statement; more than this is a document. */
 const longestStatement = 1_500
 
@@ -205,7 +214,7 @@ const longestStatement = 1_500
 function chooseRequest(blocks: readonly Block[], text: string): void {
   const free = blocks.filter(({ kind }) => kind === null)
   const isLabeled = blocks.some(({ kind }) => kind === 'request')
-  const rescued = isLabeled ? null : askingTail(blocks, text)
+  const rescued = isLabeled ? null : askingTail(blocks, text, free.length === 0 ? 2 : 3)
   if (free.length === 0) {
     if (rescued !== null) rescued.kind = 'request'
     return
@@ -241,7 +250,11 @@ function chooseRequest(blocks: readonly Block[], text: string): void {
   const headAsks = isFirst && canAsk(head, 2)
   const tailAsks = tail !== head && isLast && canAsk(tail, !headAsks ? 2 : getAsk(head).announces ? 5 : 3)
   if (rescued !== null) rescued.kind = 'request'
-  const asks = free.filter(block => (block === head && headAsks) || (block === tail && tailAsks))
+  // `tl;dr` above a document says what to do with it.
+  const isTerse = isFirst && head.to - head.from <= longestTerse && prose > longestStatement && canAsk(head, 1)
+  const asks = free.filter(
+    block => (block === head && (headAsks || (isTerse && !tailAsks))) || (block === tail && tailAsks),
+  )
   const isStatement = headAsks && getAsk(head).works && prose <= longestStatement
   const isAnnounced = isLabeled || (headAsks && getAsk(head).announces && !getAsk(head).works)
   if (
@@ -278,13 +291,14 @@ function isVoiced({ voice, speaks }: Ask, { from, to, isHeading }: Block): boole
   return !isHeading && (speaks || voice >= (leastVoice * Math.min(longestAsk, to - from)) / 6)
 }
 
-/** The last paragraph of a labeled document, if it asks. */
-function askingTail(blocks: readonly Block[], text: string): Block | null {
+/** The last paragraph of a labeled document, if it asks. A mail below a request asks its own reader. */
+function askingTail(blocks: readonly Block[], text: string, least: number): Block | null {
   const last = blocks.at(-1)
+  if (blocks.findIndex(({ form }) => form === lineKinds.mail) > 0) return null
   if (last === undefined || last.kind !== 'material' || last.form !== lineKinds.prose || blocks.length < 2) return null
   if (last.to - last.from > longestLine) return null
   const own = text.slice(last.from, last.to)
-  return getLabel(text, last.from, last.to) === null && asksFor(own, own).score >= 3 ? last : null
+  return getLabel(text, last.from, last.to) === null && asksFor(own, own).score >= least ? last : null
 }
 
 function getTotalSize(blocks: readonly Block[]): number {

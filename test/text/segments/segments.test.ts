@@ -23,6 +23,8 @@ describe('readSegments', () => {
     json,
     tagged: `<doc>\n${page}\n</doc>`,
     named: `Context:\n${page}`,
+    array: JSON.stringify(Array.from({ length: 9 }, (_, n) => [`pier ${n}`, n, n > 3])),
+    objects: `[{ "pier": "north", "cars": 40, "open": true }, { "pier": "south", "cars": 12, "open": false }]`,
   }
 
   test.each(Object.entries(materials))(
@@ -32,6 +34,32 @@ describe('readSegments', () => {
       expect(readSegments(`${request}\n\n${material}`).request).toBe(request)
     },
   )
+
+  test.each([
+    [
+      'From: a@b.example\nSubject: crane\n\nCould you tell me when the crane is free?',
+      'Answer that it is free at one.',
+    ],
+    ['Von: a@b.example\nBetreff: Kran\n\nBitte senden Sie uns ein Angebot, und wann ist der Kran frei?', 'Sag ihm ab.'],
+  ])('keeps the question of a mail out of the request when the request precedes it: %j', (letter, order) => {
+    expect(readSegments(`${order}\n\n${letter}`).request).toBe(order)
+    expect(readSegments(`${letter}\n\nWhat does he want?`).request).toBe('What does he want?')
+  })
+
+  test.each(['tl;dr', 'key points', 'Zusammenfassung bitte', 'thoughts?'])(
+    'takes a document out of the request when an order without a verb precedes it: %j',
+    order => expect(readSegments(`${order}\n\n${page.repeat(3)}`).request).toBe(order),
+  )
+
+  test.each([`Docs:\n${page}\n\n\`\`\`sh\nferry --north`, `${page}\n\n\`\`\`json\n{ "pier": 4,`])(
+    'finds the question when it follows a document that was cut within a fence: %j',
+    document => expect(readSegments(`${document}\n\n${request}`).request).toBe(request),
+  )
+
+  test('finds an order when it follows a labeled document and nothing else asks', () => {
+    const order = 'Write a guide for captains with a table of the piers.'
+    expect(readSegments(`Context:\n${page}\n\n${order}`).request).toBe(order)
+  })
 
   test.each([
     ['Translate to Dutch: the captain signs the treaty of the lakes', 'Translate to Dutch:'],
