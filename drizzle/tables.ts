@@ -391,3 +391,57 @@ export const learningState = pgTable(
   },
   table => [primaryKey({ name: 'learning_state_key', columns: [table.accountId, table.queryType, table.model] })],
 )
+
+export const invitations = pgTable(
+  'invitations',
+  {
+    id: text('id').primaryKey(),
+    accountId: ofAccount(),
+    email: text('email').notNull(),
+    role: text('role', { enum: ['admin', 'member', 'viewer'] }).notNull(),
+    /** Project that the invited user joins as well, with its role there; null = none. */
+    projectId: text('project_id').references(() => projects.id),
+    projectRole: text('project_role', { enum: [...projectRoles] }),
+    invitedBy: text('invited_by')
+      .notNull()
+      .references(() => users.id),
+    /** SHA-256 of the token, hex. */
+    digest: text('digest').notNull().unique('invitations_digest'),
+    createdAt: createdAt(),
+    expiresAt: time('expires_at').notNull(),
+    acceptedAt: time('accepted_at'),
+  },
+  table => [
+    index('invitations_account').on(table.accountId),
+    check('invitations_email_lower', sql`${table.email} = lower(${table.email})`),
+    check('invitations_role', sql`${table.role} in ('admin', 'member', 'viewer')`),
+  ],
+)
+
+/**
+ * Who changed what in an account: written with the change, append-only (`database/repositories/audit.ts`). Network addresses,
+ * names of tags and details can be erased.
+ */
+export const auditLog = pgTable(
+  'audit_log',
+  {
+    /** Ascends with time: the position of a page. */
+    id: text('id').primaryKey(),
+    accountId: text('account_id').notNull(),
+    at: time('at').notNull().default(sql`clock_timestamp()`),
+    actor: text('actor', { enum: ['user', 'cli', 'system'] }).notNull(),
+    /** The user; null = the operator or the gateway itself. */
+    userId: text('user_id'),
+    /** Network address of the client, an IPv6 address as its network; null = none. */
+    address: text('address'),
+    action: text('action').notNull(),
+    /** ID of the changed object, or `tag:<name>=<value>`; null = the account, or an erased tag. */
+    target: text('target'),
+    details: jsonb('details').$type<Readonly<Record<string, string | number | boolean | null>>>().notNull(),
+  },
+  table => [
+    index('audit_log_page').on(table.accountId, table.id.desc().nullsFirst()),
+    index('audit_log_at').on(table.at),
+    check('audit_log_actor', sql`${table.actor} in ('user', 'cli', 'system')`),
+  ],
+)

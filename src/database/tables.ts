@@ -21,7 +21,7 @@ import {
   unique,
   uniqueIndex,
 } from 'drizzle-orm/pg-core'
-import { type ManagementScope, projectRoles } from '../core/accounts/roles.ts'
+import type { ManagementScope } from '../core/accounts/roles.ts'
 import { type AlertEmail, alertMetrics, budgetKinds, budgetSpans } from '../core/alerts/alerts.ts'
 import { continuePolicies, fallbackPolicies, strategies } from '../core/chat/chat.ts'
 import type { ScopeLimits } from '../core/limits/scopes.ts'
@@ -287,32 +287,6 @@ export const sessions = pgTable(
     index('sessions_user').on(table.userId, table.createdAt),
     index('sessions_account').on(table.accountId),
     index('sessions_expires_at').on(table.expiresAt),
-  ],
-)
-
-export const invitations = pgTable(
-  'invitations',
-  {
-    id: text('id').primaryKey(),
-    accountId: ofAccount(),
-    email: text('email').notNull(),
-    role: text('role', { enum: ['admin', 'member', 'viewer'] }).notNull(),
-    /** Project that the invited user joins as well, with its role there; null = none. */
-    projectId: text('project_id').references(() => projects.id),
-    projectRole: text('project_role', { enum: [...projectRoles] }),
-    invitedBy: text('invited_by')
-      .notNull()
-      .references(() => users.id),
-    /** SHA-256 of the token, hex. */
-    digest: text('digest').notNull().unique('invitations_digest'),
-    createdAt: createdAt(),
-    expiresAt: time('expires_at').notNull(),
-    acceptedAt: time('accepted_at'),
-  },
-  table => [
-    index('invitations_account').on(table.accountId),
-    check('invitations_email_lower', sql`${table.email} = lower(${table.email})`),
-    check('invitations_role', sql`${table.role} in ('admin', 'member', 'viewer')`),
   ],
 )
 
@@ -649,34 +623,6 @@ export const billingNotices = pgTable(
   ],
 )
 
-/**
- * Who changed what in an account: written with the change, append-only (`database/repositories/audit.ts`). Network addresses,
- * names of tags and details can be erased.
- */
-export const auditLog = pgTable(
-  'audit_log',
-  {
-    /** Ascends with time: the position of a page. */
-    id: text('id').primaryKey(),
-    accountId: text('account_id').notNull(),
-    at: time('at').notNull().default(sql`clock_timestamp()`),
-    actor: text('actor', { enum: ['user', 'cli', 'system'] }).notNull(),
-    /** The user; null = the operator or the gateway itself. */
-    userId: text('user_id'),
-    /** Network address of the client, an IPv6 address as its network; null = none. */
-    address: text('address'),
-    action: text('action').notNull(),
-    /** ID of the changed object, or `tag:<name>=<value>`; null = the account, or an erased tag. */
-    target: text('target'),
-    details: jsonb('details').$type<Readonly<Record<string, string | number | boolean | null>>>().notNull(),
-  },
-  table => [
-    index('audit_log_page').on(table.accountId, table.id.desc().nullsFirst()),
-    index('audit_log_at').on(table.at),
-    check('audit_log_actor', sql`${table.actor} in ('user', 'cli', 'system')`),
-  ],
-)
-
 /** Thresholds of an account, with the state of their evaluation. */
 export const alertRules = pgTable(
   'alert_rules',
@@ -723,11 +669,8 @@ export type ProviderKey = typeof providerKeys.$inferSelect
 export type NewApiKey = typeof apiKeys.$inferInsert
 export type ProjectRow = typeof projects.$inferSelect
 export type Session = typeof sessions.$inferSelect
-export type Invitation = typeof invitations.$inferSelect
-export type InvitationInsert = typeof invitations.$inferInsert
 export type PaymentMethodRow = typeof paymentMethods.$inferSelect
 export type BillingCycle = typeof billingCycles.$inferSelect
 export type Invoice = typeof invoices.$inferSelect
 export type InvoiceLine = typeof invoiceLines.$inferSelect
-export type AuditRow = typeof auditLog.$inferSelect
 export type UsageRow = typeof usageRecords.$inferSelect

@@ -53,14 +53,8 @@ export function findBestModel(insights: readonly Insight[]): string | null {
   return first?.model ?? null
 }
 
-export type Recommendation = {
-  readonly queryType: string
-  readonly model: string
-  readonly reason: string
-  /** Expected change on the quality scale, and of the cost per request in percent. */
-  readonly qualityChange: number
-  readonly costChangePercent: number
-}
+/** In its API form: changes on the quality scale, and of the cost per request in percent. */
+export type Recommendation = ReturnType<typeof recommend>
 
 /** Smaller quality differences count as none. */
 const noDifference = 0.02
@@ -94,13 +88,13 @@ function cheaper(used: Insight, others: readonly Insight[]): Recommendation | nu
   return recommend(used, cheapest, `It does as well on your requests as ${used.model}, for less.`)
 }
 
-function recommend(used: Insight, other: Insight, reason: string): Recommendation {
+function recommend(used: Insight, other: Insight, reason: string) {
   return {
-    queryType: used.queryType,
+    query_type: used.queryType,
     model: other.model,
     reason,
-    qualityChange: other.quality - used.quality,
-    costChangePercent: costChange(used, other),
+    expected_quality_change: Math.round((other.quality - used.quality) * 1e4) / 1e4,
+    expected_cost_change_pct: Math.round(costChange(used, other) * 10) / 10,
   }
 }
 

@@ -3,10 +3,38 @@
  * results of cross-validation.
  */
 import { join } from 'node:path'
+import { Type } from '@sinclair/typebox'
+import { Value } from '@sinclair/typebox/value'
 import { CommandFailure, command, print, runCommand } from '../commands/command.ts'
 import { showProgress } from '../commands/progress.ts'
+import { readEffort } from './effort.ts'
+import { readFreshness } from './freshness.ts'
+import { readGain } from './gain.ts'
+import { readQueryTypes } from './query-types.ts'
+import { readModeration } from './safety.ts'
 import { getTable, type TrainingJob } from './training-job.ts'
-import { courses, examplesIn } from './training-jobs.ts'
+import { readWorld } from './world.ts'
+
+/**
+ * Training jobs by classifier, each reading its data from the labeled sets. Weights are stored in `text/weights` under
+ * the same name.
+ */
+export const courses: Readonly<Record<string, () => Promise<TrainingJob>>> = {
+  'query-types': readQueryTypes,
+  freshness: readFreshness,
+  gain: readGain,
+  effort: readEffort,
+  safety: readModeration,
+  world: readWorld,
+}
+
+const Kept = Type.Object({ examples: Type.String() })
+
+/** Returns the digest of the examples that stored weights (a file's text) were trained on; null = not stated. */
+export function examplesIn(text: string): string | null {
+  const kept: unknown = JSON.parse(text)
+  return Value.Check(Kept, kept) ? kept.examples : null
+}
 
 const folder = join(import.meta.dir, '../text/weights')
 
@@ -41,7 +69,7 @@ const train = command({
   },
 })
 
-process.exitCode = await runCommand(train, process.argv.slice(2))
+if (import.meta.main) process.exitCode = await runCommand(train, process.argv.slice(2))
 
 async function trained(name: string, read: () => Promise<TrainingJob>, isCheck: boolean) {
   const started = Bun.nanoseconds()

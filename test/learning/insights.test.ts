@@ -34,14 +34,14 @@ describe('recommendationsOf', () => {
   test('names a model with higher quality and the expected change', () => {
     const [found, ...more] = getRecommendations(insights(cell('used', 100, 0.4, 1_000), cell('other', 60, 0.9, 1_500)))
     expect(more).toEqual([])
-    expect(found).toMatchObject({ queryType: 'code', model: 'other', costChangePercent: 50 })
-    expect(found?.qualityChange).toBeGreaterThan(0.3)
+    expect(found).toMatchObject({ query_type: 'code', model: 'other', expected_cost_change_pct: 50 })
+    expect(found?.expected_quality_change).toBeGreaterThan(0.3)
     expect(found?.reason).toContain('used')
   })
 
   test('names a model with equal quality at lower cost', () => {
     const found = getRecommendations(insights(cell('used', 100, 0.75, 1_000), cell('other', 60, 0.75, 400)))
-    expect(found).toMatchObject([{ model: 'other', costChangePercent: -60 }])
+    expect(found).toMatchObject([{ model: 'other', expected_cost_change_pct: -60 }])
   })
 
   test('returns nothing for little evidence, a worse model, no saving, or no data', () => {

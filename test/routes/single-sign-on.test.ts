@@ -156,7 +156,7 @@ describe('single sign-on', () => {
     expect(await finish(jar, await callbackUrl(jar, await start(jar), 'ada'))).toBe('removed')
     const id = newId('inv')
     const invitation = { id, email: 'ada@corp.example', role: 'viewer', invitedBy: owner, digest: id } as const
-    await invite(database, gateway.accountId, invitation)
+    await invite(database, gateway.accountId, { ...invitation, project_id: null, project_role: null })
     const again = await signIn('ada')
     expect(again.user.id).not.toBe(user.id)
     expect(again.user.role).toBe('member')

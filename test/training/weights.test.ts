@@ -2,8 +2,8 @@
 import { expect } from 'bun:test'
 import { openPromptAnalyzer } from '../../src/text/readers.ts'
 import { readRows } from '../../src/training/data.ts'
+import { courses, examplesIn } from '../../src/training/train.ts'
 import { f1 } from '../../src/training/training-job.ts'
-import { courses, examplesIn } from '../../src/training/training-jobs.ts'
 import { testNeeding } from '../harness/needs.ts'
 
 const readMessages = openPromptAnalyzer().read

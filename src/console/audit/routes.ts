@@ -8,7 +8,7 @@ import { type AuditFilters, type ListedAudit, listAudit, recordAuditAlone } from
 import { createExportSlots, type ExportSlots, fileResponse } from '../../http/file-response.ts'
 import { type Authenticate, type SessionRequest, sessionRoute, sessionRoutes } from '../routes.ts'
 import { pageLimit, periodFields, readPageLimit, readPeriod, readQuery } from '../usage/query.ts'
-import { auditActionSchema, auditEntryShape, auditListShape, type ShownAuditEntry } from './schemas.ts'
+import { auditActionSchema, auditEntryShape, auditListShape } from './schemas.ts'
 
 /** Entries per query of an export. */
 const batchEntries = 500
@@ -53,7 +53,7 @@ async function list({ principal, request, database }: SessionRequest) {
   const data = rows.slice(0, limit)
   const last = data.at(-1)
   return {
-    data: data.map(shownEntry),
+    data,
     next_cursor: rows.length > limit && last !== undefined ? getCursor(last.id) : null,
   }
 }
@@ -93,7 +93,7 @@ async function* written(
         after,
         limit: batchEntries,
       })
-      const lines = rows.map(row => (format === 'csv' ? csvEntry(row) : `${JSON.stringify(shownEntry(row))}\n`))
+      const lines = rows.map(row => (format === 'csv' ? csvEntry(row) : `${JSON.stringify(row)}\n`))
       yield head + lines.join('')
       head = ''
       if (rows.length < batchEntries) return
@@ -104,31 +104,9 @@ async function* written(
   }
 }
 
-function csvEntry({ id, atMs, actor, userId, email, address, action, target, details }: ListedAudit): string {
-  return csvLine([
-    id,
-    new Date(atMs).toISOString(),
-    actor,
-    userId,
-    email,
-    address,
-    action,
-    target,
-    JSON.stringify(details),
-  ])
-}
-
-function shownEntry({ userId, actor, email, atMs, ...entry }: ListedAudit): ShownAuditEntry {
-  const { id, address, action, target, details } = entry
-  return {
-    id,
-    at: new Date(atMs).toISOString(),
-    actor: { type: actor, user_id: userId, email },
-    address,
-    action,
-    target,
-    details,
-  }
+function csvEntry({ id, at, actor, address, action, target, details }: ListedAudit): string {
+  const { type, user_id, email } = actor
+  return csvLine([id, at, type, user_id, email, address, action, target, JSON.stringify(details)])
 }
 
 /** Query parameters of the audit log: each is known, sent once, and bounded. */

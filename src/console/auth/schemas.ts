@@ -1,5 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { roles } from '../../core/accounts/roles.ts'
+import { projectRoles, roles } from '../../core/accounts/roles.ts'
 import { registrationModes } from '../../core/accounts/single-sign-on.ts'
 import { oneOf, strictObject } from '../../core/validation/validate.ts'
 import { count, id, list, namedSchema, orNull, text, time } from '../../http/schemas.ts'
@@ -76,3 +76,15 @@ export type SingleSignOnSettings = Static<typeof singleSignOnSettingsShape>
 export const resetAskedShape = strictObject({ accepted: Type.Literal(true) })
 /** Response to every request for an email. */
 export const accepted: Static<typeof resetAskedShape> = { accepted: true }
+
+/** Here, because the store of invitations serves single sign-on too. */
+export const invitationShape = namedSchema('Invitation', {
+  id: id('inv'),
+  email: text('grace@example.com'),
+  role: oneOf(roles),
+  project_id: { ...orNull(id('prj')), description: 'project that the user joins as well; null = none' },
+  project_role: orNull(oneOf(projectRoles)),
+  created_at: time,
+  expires_at: time,
+})
+export type ShownInvitation = Static<typeof invitationShape>

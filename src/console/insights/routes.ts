@@ -12,7 +12,6 @@ import {
   getRecommendations,
   highestConfidence,
   type Insight,
-  type Recommendation,
 } from '../../learning/insights.ts'
 import type { LearningCache } from '../../learning/learning-cache.ts'
 import { type Authenticate, authorize, notFound, reply, scopeFor, sessionRoute, sessionRoutes } from '../routes.ts'
@@ -24,7 +23,6 @@ import {
   recommendationListShape,
   type ShownLearning,
   type ShownModelInsight,
-  type ShownRecommendation,
 } from './schemas.ts'
 
 type InsightsDeps = {
@@ -63,8 +61,7 @@ export function insights(deps: InsightsDeps, identify: Authenticate) {
     )
     .get(
       '/api/v1/insights/recommendations',
-      async ({ request }) =>
-        reply({ data: getRecommendations((await read(request)).insights).map(shownRecommendation) }),
+      async ({ request }) => reply({ data: getRecommendations((await read(request)).insights) }),
       open({ summary: 'Get recommendations', answer: recommendationListShape }),
     )
     .use(writes(deps, identify))
@@ -144,7 +141,7 @@ function shownLearning(cells: readonly CellRow[], insights: readonly Insight[]):
       ),
     },
     models: insights.map(shownModel),
-    recommendations: getRecommendations(insights).map(shownRecommendation),
+    recommendations: [...getRecommendations(insights)],
   }
 }
 
@@ -164,18 +161,6 @@ function shownModel({ model, queryType, cell, confidence, bias }: Insight): Show
     rating: cell.ratings === 0 ? null : rounded(1 + 4 * cell.rating),
     confidence,
     bias: rounded(bias),
-  }
-}
-
-/** One item of `GET /api/v1/insights/recommendations`. */
-function shownRecommendation(recommendation: Recommendation): ShownRecommendation {
-  const { queryType, model, reason, qualityChange, costChangePercent } = recommendation
-  return {
-    query_type: queryType,
-    model,
-    reason,
-    expected_quality_change: rounded(qualityChange),
-    expected_cost_change_pct: Math.round(costChangePercent * 10) / 10,
   }
 }
 

@@ -7,7 +7,6 @@ import { isAllowed, outranks, projectRoles, roles } from '../../core/accounts/ro
 import { actingAs } from '../../core/audit/audit.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import { invalidField, nullable, oneOf, strictObject } from '../../core/validation/validate.ts'
-import type { Invitation } from '../../database/tables.ts'
 import { projectIdSchema, sessionShape, userShape } from '../../http/schemas.ts'
 import { refuseWithoutPasswords, shownUser, signInProven } from '../auth/sign-in.ts'
 import { releaseUnverified } from '../auth/stores/email-links.ts'
@@ -37,7 +36,7 @@ import {
   sessionRoute,
   sessionRoutes,
 } from '../routes.ts'
-import { newInvitationShape, type ShownInvitation, teamShape } from './schemas.ts'
+import { newInvitationShape, teamShape } from './schemas.ts'
 
 const invitationSchema = strictObject({
   email: emailSchema,
@@ -131,7 +130,7 @@ async function list({ principal: { accountId, role }, database }: SessionRequest
     listUsersInStore(database, accountId),
     isAllowed(role, 'team.invite') ? listInvitationsInStore(database, accountId) : [],
   ])
-  return { data: users.map(shownUser), invitations: invitations.map(shownInvitation) }
+  return { data: users.map(shownUser), invitations }
 }
 
 async function invite(deps: ConsoleDeps, { principal, body, database }: SessionRequest<typeof invitationSchema>) {
@@ -139,22 +138,19 @@ async function invite(deps: ConsoleDeps, { principal, body, database }: SessionR
   if (projectRole !== undefined && projectId === null) throw invalidField('project_role', 'requires `project_id`')
   if (!outranks(principal.role, role)) throw forbidden()
   const token = newToken('gw_invite_', deps.randomBytes)
-  const invitation = await inviteInStore(database, principal.accountId, {
-    id: deps.newId('inv'),
-    email: normalizeEmail(email),
-    role,
-    invitedBy: principal.userId,
-    digest: getDigest(token),
-    projectId,
-    projectRole: projectId === null ? null : (projectRole ?? 'member'),
+  const id = deps.newId('inv')
+  const made = await inviteInStore(database, principal.accountId, {
+    ...{ id, email: normalizeEmail(email), role, invitedBy: principal.userId, digest: getDigest(token) },
+    ...{ project_id: projectId, project_role: projectId === null ? null : (projectRole ?? 'member') },
   })
-  if (invitation === 'no_project') throw notFound()
-  if (invitation === null) throw forbidden()
+  refuseUnlessDone<never>(made, {})
+  const invitation = (await listInvitationsInStore(database, principal.accountId)).find(other => other.id === id)
+  if (invitation === undefined) throw forbidden()
   // Without a mail server, the inviting user must pass the token on.
-  if (deps.post === null) return { ...shownInvitation(invitation), token }
+  if (deps.post === null) return { ...invitation, token }
   // With a mail server, only the owner of the mailbox may receive the token.
   deps.post.invitation(invitation.email, principal.email, token)
-  return { ...shownInvitation(invitation), mailed: true as const }
+  return { ...invitation, mailed: true as const }
 }
 
 async function withdraw({ principal: { accountId, userId }, id, database }: SessionRequest): Promise<null> {
@@ -210,15 +206,3 @@ async function remove({ announce }: ConsoleDeps, { principal, id, database }: Se
 const conflicts = {
   last_owner: 'An account needs at least one owner. Promote another member first.',
 } as const
-
-function shownInvitation(invitation: Invitation): ShownInvitation {
-  return {
-    id: invitation.id,
-    email: invitation.email,
-    role: invitation.role,
-    project_id: invitation.projectId,
-    project_role: invitation.projectRole,
-    created_at: invitation.createdAt.toISOString(),
-    expires_at: invitation.expiresAt.toISOString(),
-  }
-}

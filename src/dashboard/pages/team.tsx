@@ -1,4 +1,4 @@
-import type { ShownInvitation } from '../../console/team/schemas.ts'
+import type { ShownInvitation } from '../../console/auth/schemas.ts'
 import { outranks, projectRoles, roles } from '../../core/accounts/roles.ts'
 import type { ShownUser } from '../../http/schemas.ts'
 import type { ShownResult } from '../parts/dialog.tsx'

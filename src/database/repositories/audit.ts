@@ -14,7 +14,6 @@ import {
 } from '../../core/webhooks/events.ts'
 import type { Database } from '../database.ts'
 import { type Step, statementIn, withAccountRls } from '../statement.ts'
-import type { AuditRow } from '../tables.ts'
 
 /** How long entries are kept: more than the year that the database enforces. */
 const auditRetentionDays = 400
@@ -91,11 +90,15 @@ type AuditPage = {
   readonly limit: number
 }
 
-/** An entry with the current email address of its user; null = no user, or the user was removed. */
-export type ListedAudit = Omit<AuditRow, 'accountId' | 'at'> & {
-  /** Epoch milliseconds. */
-  readonly atMs: number
-  readonly email: string | null
+/** An entry in its API form, with the current email address of its user; null = no user, or the user was removed. */
+export type ListedAudit = Pick<AuditEntry, 'action'> & {
+  id: string
+  at: string
+  actor: { type: 'user' | 'cli' | 'system'; user_id: string | null; email: string | null }
+  /** Network address of the client, an IPv6 address as its network; null = none. */
+  address: string | null
+  target: string | null
+  details: Record<string, string | number | boolean | null>
 }
 
 /** Returns entries of an account, newest first. */
@@ -109,8 +112,9 @@ export function listAudit(
   const [fromTime, toTime] = [from, to].map(at => (at === undefined ? null : new Date(at).toISOString()))
   return withAccountRls(database, accountId).sql(
     sql => sql<ListedAudit[]>`
-      select log.id, (extract(epoch from log.at) * 1000)::float8 as "atMs", log.actor, log.user_id as "userId", log.address, log.action, log.target, log.details,
-        case when users.removed_at is null then users.email end as email
+      select log.id, iso_time(log.at) as at, log.address, log.action, log.target, log.details,
+        json_build_object('type', log.actor, 'user_id', log.user_id,
+          'email', case when users.removed_at is null then users.email end) as actor
       from audit_log as log left join users on users.id = log.user_id
       where log.account_id = ${accountId}
         and (${after}::text is null or log.id < ${after})

@@ -1,64 +1,46 @@
 /** Invitations to an account: single use, for one email address, identified by the digest of their token. */
-import { and, asc, eq, gt, isNull, sql } from 'drizzle-orm'
 import type { TransactionSql } from 'postgres'
 import { isAllowed, outranks, type Role } from '../../../core/accounts/roles.ts'
 import type { Database } from '../../../database/database.ts'
-import { recordAudit } from '../../../database/repositories/audit.ts'
+import { changeAudited, recordAudit } from '../../../database/repositories/audit.ts'
 import { withAccountRls } from '../../../database/statement.ts'
-import { type Invitation, type InvitationInsert, invitations } from '../../../database/tables.ts'
+import type { ShownInvitation } from '../schemas.ts'
 
 const lifetimeDays = 7
 
+type NewInvitation = Omit<ShownInvitation, 'created_at' | 'expires_at'> & {
+  readonly invitedBy: string
+  readonly digest: string
+}
+
 /**
- * Stores an invitation, replacing an open one to the same address. Returns it with its times; null if the inviter no
- * longer belongs to `accountId`, `no_project` if the account has no such project, or it is archived.
+ * Stores an invitation, replacing an open one to the same address. `forbidden` = the inviter no longer belongs to the
+ * account, or may not invite to the role; `not_found` = the account has no such project, or it is archived.
  */
-export async function invite(
+export function invite(
   database: Database,
   accountId: string,
-  invitation: Pick<InvitationInsert, 'id' | 'email' | 'role' | 'invitedBy' | 'digest' | 'projectId' | 'projectRole'>,
-): Promise<Invitation | null | 'no_project'> {
-  const { id, email, role, invitedBy, digest, projectId = null, projectRole = null } = invitation
-  return withAccountRls(database, accountId).orm(async step => {
+  { id, email, role, project_id, project_role, invitedBy, digest }: NewInvitation,
+): Promise<'done' | 'not_found' | 'forbidden'> {
+  return changeAudited<'not_found' | 'forbidden'>(database, accountId, async step => {
     // Serializes changes to one account's team, so that the inviter's current rights apply.
-    await step.execute(sql`select 1 from accounts where id = ${accountId} for no key update`)
-    const inviter = await step.execute(
-      sql`select 1 from users where id = ${invitedBy} and account_id = ${accountId} and removed_at is null
-          and (role = 'owner' or (role = 'admin' and ${role}::text in ('member', 'viewer')))`,
-    )
-    if (inviter.length === 0) return null
-    if (projectId !== null) {
-      const project = await step.execute(
-        sql`select 1 from projects where id = ${projectId} and account_id = ${accountId} and archived_at is null`,
-      )
-      if (project.length === 0) return 'no_project'
-    }
-    await step
-      .delete(invitations)
-      .where(and(eq(invitations.accountId, accountId), eq(invitations.email, email), isNull(invitations.acceptedAt)))
-    const project = projectId === null ? {} : { project_id: projectId, project_role: projectRole }
-    const rows = await step
-      .insert(invitations)
-      .values({
-        id,
-        accountId,
-        email,
-        role,
-        projectId,
-        projectRole,
-        invitedBy,
-        digest,
-        createdAt: sql`clock_timestamp()`,
-        expiresAt: sql`clock_timestamp() + make_interval(days => ${lifetimeDays})`,
-      })
-      .returning()
-    await recordAudit(step, database, {
-      accountId,
-      action: 'member.invited',
-      target: id,
-      details: { email, role, ...project },
-    })
-    return rows[0] ?? null
+    await step`select 1 from accounts where id = ${accountId} for no key update`
+    const inviter = await step`
+      select 1 from users where id = ${invitedBy} and account_id = ${accountId} and removed_at is null
+        and (role = 'owner' or (role = 'admin' and ${role}::text in ('member', 'viewer')))`
+    if (inviter.length === 0) return 'forbidden'
+    const project = await step`
+      select 1 from projects where id = ${project_id} and account_id = ${accountId} and archived_at is null`
+    if (project_id !== null && project.length === 0) return 'not_found'
+    await step`delete from invitations where account_id = ${accountId} and email = ${email} and accepted_at is null`
+    await step`
+      insert into invitations
+        (id, account_id, email, role, project_id, project_role, invited_by, digest, created_at, expires_at)
+      select ${id}, ${accountId}, ${email}, ${role}, ${project_id}, ${project_role}, ${invitedBy}, ${digest}, now,
+        now + make_interval(days => ${lifetimeDays})
+      from clock_timestamp() as now`
+    const details = { email, role, ...(project_id === null ? {} : { project_id, project_role }) }
+    return { action: 'member.invited', target: id, details }
   })
 }
 
@@ -72,7 +54,7 @@ export function withdrawInvitation(
   actorId: string,
   invitationId: string,
 ): Promise<'done' | 'not_found' | 'forbidden'> {
-  return withAccountRls(database, accountId).sql(async step => {
+  return changeAudited<'not_found' | 'forbidden'>(database, accountId, async step => {
     await step`select 1 from accounts where id = ${accountId} for no key update`
     const [actor] = await step<{ role: Role }[]>`
       select role from users where id = ${actorId} and account_id = ${accountId} and removed_at is null`
@@ -83,33 +65,31 @@ export function withdrawInvitation(
     if (invitation === undefined) return 'not_found'
     if (!outranks(actor.role, invitation.role)) return 'forbidden'
     await step`delete from invitations where id = ${invitationId} and account_id = ${accountId}`
-    await recordAudit(step, database, { accountId, action: 'invitation.withdrawn', target: invitationId })
-    return 'done'
+    return { action: 'invitation.withdrawn', target: invitationId }
   })
 }
 
 /** Returns an account's open invitations, oldest first. */
-export function listInvitations(database: Database, accountId: string): Promise<Invitation[]> {
-  return withAccountRls(database, accountId).orm(step =>
-    step
-      .select()
-      .from(invitations)
-      .where(and(eq(invitations.accountId, accountId), isOpen()))
-      .orderBy(asc(invitations.createdAt), asc(invitations.id))
-      .limit(1000),
+export function listInvitations(database: Database, accountId: string): Promise<ShownInvitation[]> {
+  return withAccountRls(database, accountId).sql(
+    sql => sql<ShownInvitation[]>`
+      select id, email, role, project_id, project_role, iso_time(created_at) as created_at, iso_time(expires_at) as expires_at
+      from invitations
+      where account_id = ${accountId} and accepted_at is null and expires_at > clock_timestamp()
+      order by invitations.created_at, id limit 1000`,
   )
 }
 
+type OpenInvitation = { readonly accountId: string; readonly email: string; readonly invitedBy: string }
+
 /** Returns the open invitation of a token's digest; null = none. */
-export async function findInvitation(database: Database, digest: string): Promise<Invitation | null> {
-  const rows = await database.run(({ orm }) =>
-    orm
-      .select()
-      .from(invitations)
-      .where(and(eq(invitations.digest, digest), isOpen()))
-      .limit(1),
+export async function findInvitation(database: Database, digest: string): Promise<OpenInvitation | null> {
+  const [row] = await database.run(
+    ({ sql }) => sql<OpenInvitation[]>`
+      select account_id as "accountId", email, invited_by as "invitedBy" from invitations
+      where digest = ${digest} and accepted_at is null and expires_at > clock_timestamp()`,
   )
-  return rows[0] ?? null
+  return row ?? null
 }
 
 /**
@@ -154,5 +134,3 @@ export async function joinInvitedProject(step: TransactionSql, invitationId: str
     from invitations join projects on projects.id = project_id
     where invitations.id = ${invitationId} and archived_at is null`
 }
-
-const isOpen = () => and(isNull(invitations.acceptedAt), gt(invitations.expiresAt, sql`clock_timestamp()`))
