@@ -18,11 +18,11 @@ import {
   timestamp,
   unique,
 } from 'drizzle-orm/pg-core'
-import { projectRoles } from '../src/core/accounts/roles.ts'
+import { type ManagementScope, projectRoles } from '../src/core/accounts/roles.ts'
 import { recordedDialects } from '../src/core/usage/usage-record.ts'
 import type { CompletedUsage } from '../src/core/validation/errors.ts'
 import { webhookFormats } from '../src/core/webhooks/events.ts'
-import { createdAt, ofAccount, ofUser, projects, sessions, updatedAt, users } from '../src/database/tables.ts'
+import { createdAt, ofAccount, ofUser, projects, updatedAt, users } from '../src/database/tables.ts'
 
 const time = (name: string) => timestamp(name, { withTimezone: true, mode: 'date' })
 const whole = (name: string) => bigint(name, { mode: 'number' })
@@ -443,5 +443,32 @@ export const auditLog = pgTable(
     index('audit_log_page').on(table.accountId, table.id.desc().nullsFirst()),
     index('audit_log_at').on(table.at),
     check('audit_log_actor', sql`${table.actor} in ('user', 'cli', 'system')`),
+  ],
+)
+
+/** Signed-in browsers and programs: one row per sign-in, deleted when it ends. */
+export const sessions = pgTable(
+  'sessions',
+  {
+    id: text('id').primaryKey(),
+    accountId: ofAccount(),
+    userId: ofUser(),
+    /** User agent of the client, truncated. */
+    userAgent: text('user_agent'),
+    createdAt: createdAt(),
+    lastUsedAt: time('last_used_at').notNull(),
+    expiresAt: time('expires_at').notNull(),
+    /** A session of single sign-on cannot be refreshed beyond this time; null = started with a password. */
+    endsAt: time('ends_at'),
+    /** Name and scopes of a management key, a session that its user created for a program; null = a person's session. */
+    name: text('name'),
+    scopes: text('scopes').array().$type<ManagementScope[]>(),
+    /** SHA-256 of a management key, hex. */
+    keyDigest: text('key_digest').unique(),
+  },
+  table => [
+    index('sessions_user').on(table.userId, table.createdAt),
+    index('sessions_account').on(table.accountId),
+    index('sessions_expires_at').on(table.expiresAt),
   ],
 )

@@ -21,7 +21,6 @@ import {
   unique,
   uniqueIndex,
 } from 'drizzle-orm/pg-core'
-import type { ManagementScope } from '../core/accounts/roles.ts'
 import { type AlertEmail, alertMetrics, budgetKinds, budgetSpans } from '../core/alerts/alerts.ts'
 import { continuePolicies, fallbackPolicies, strategies } from '../core/chat/chat.ts'
 import type { ScopeLimits } from '../core/limits/scopes.ts'
@@ -261,33 +260,6 @@ export const tagLimits = pgTable(
     createdAt: createdAt(),
   },
   table => [primaryKey({ name: 'tag_limits_key', columns: [table.accountId, table.name, table.value] })],
-)
-
-/** Signed-in browsers and programs: one row per sign-in, deleted when it ends. */
-export const sessions = pgTable(
-  'sessions',
-  {
-    id: text('id').primaryKey(),
-    accountId: ofAccount(),
-    userId: ofUser(),
-    /** User agent of the client, truncated. */
-    userAgent: text('user_agent'),
-    createdAt: createdAt(),
-    lastUsedAt: time('last_used_at').notNull(),
-    expiresAt: time('expires_at').notNull(),
-    /** A session of single sign-on cannot be refreshed beyond this time; null = started with a password. */
-    endsAt: time('ends_at'),
-    /** Name and scopes of a management key, a session that its user created for a program; null = a person's session. */
-    name: text('name'),
-    scopes: text('scopes').array().$type<ManagementScope[]>(),
-    /** SHA-256 of a management key, hex. */
-    keyDigest: text('key_digest').unique(),
-  },
-  table => [
-    index('sessions_user').on(table.userId, table.createdAt),
-    index('sessions_account').on(table.accountId),
-    index('sessions_expires_at').on(table.expiresAt),
-  ],
 )
 
 export const paymentMethods = pgTable(
@@ -668,7 +640,6 @@ export type ApiKey = typeof apiKeys.$inferSelect
 export type ProviderKey = typeof providerKeys.$inferSelect
 export type NewApiKey = typeof apiKeys.$inferInsert
 export type ProjectRow = typeof projects.$inferSelect
-export type Session = typeof sessions.$inferSelect
 export type PaymentMethodRow = typeof paymentMethods.$inferSelect
 export type BillingCycle = typeof billingCycles.$inferSelect
 export type Invoice = typeof invoices.$inferSelect

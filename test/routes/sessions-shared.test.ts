@@ -95,7 +95,7 @@ shared('J5 fifty sign-ins racing over two gateways leave exactly five sessions',
     Array.from({ length: 50 }, (_, index) => untilSignedIn(index % 2 ? served : other)),
   )
   expect(signedIn.filter(isIn => !isIn)).toEqual([])
-  const rows = await listSessions(served.deps.database, person.accountId, person.id)
+  const rows = await listSessions(served.deps.database, person.accountId, person.id, '')
   expect(rows).toHaveLength(5)
 })
 
@@ -232,7 +232,7 @@ shared('P7 a sign-in with the old password that races its change leaves no sessi
     const [changed] = await Promise.all([change, ...attempts])
     // The concurrent sign-ins may have ended the changing session itself.
     if (changed.status !== 204) continue
-    const left = await listSessions(served.deps.database, person.accountId, person.id)
+    const left = await listSessions(served.deps.database, person.accountId, person.id, '')
     expect(left.length).toBeLessThanOrEqual(1)
   }
 })

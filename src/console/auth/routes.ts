@@ -14,14 +14,13 @@ import { actingAs } from '../../core/audit/audit.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import { strictObject } from '../../core/validation/validate.ts'
 import { findAccountByEmail } from '../../database/repositories/accounts.ts'
-import type { Session } from '../../database/tables.ts'
 import { invalidToken, isRefreshToken } from '../../http/authentication.ts'
 import { sessionShape } from '../../http/schemas.ts'
 import type { ConsoleDeps } from '../deps.ts'
 import {
   type Authenticate,
   emptyBody,
-  notFound,
+  refuseUnlessDone,
   type OpenRequest,
   openRoute,
   openRoutes,
@@ -32,7 +31,7 @@ import {
 import type { IdentityProvider } from './identity-provider.ts'
 import { countFailure, resets, verifyOwnPassword } from './passwords.ts'
 import { registration } from './registration.ts'
-import { ownSessionsShape, type ShownSession, type SingleSignOnSettings, singleSignOnSettingsShape } from './schemas.ts'
+import { ownSessionsShape, type SingleSignOnSettings, singleSignOnSettingsShape } from './schemas.ts'
 import { invalidCredentials, refuseWithoutPasswords, sessionReply, signIn } from './sign-in.ts'
 import { singleSignOn } from './single-sign-on.ts'
 import { countKnownFailure, signInQuotaStatus } from './stores/known-addresses.ts'
@@ -112,8 +111,7 @@ export function auth(deps: ConsoleDeps, identify: Authenticate) {
           summary: 'List sessions',
           answer: ownSessionsShape,
           async handle({ principal: { accountId, userId, sessionId }, database }) {
-            const entries = await listSessions(database, accountId, userId)
-            return { data: entries.map(entry => shownSession(entry, sessionId)) }
+            return { data: await listSessions(database, accountId, userId, sessionId) }
           },
         }),
         sessionRoute({
@@ -209,7 +207,7 @@ async function endSession(
   id: string,
 ): Promise<null> {
   const { accountId, userId } = principal
-  if (!(await endSessionInStore(database, accountId, userId, id))) throw notFound()
+  refuseUnlessDone<never>(await endSessionInStore(database, accountId, userId, id), {})
   announce()
   return null
 }
@@ -228,17 +226,6 @@ async function changePassword(deps: ConsoleDeps, call: SessionRequest<typeof pas
     throw new GatewayError('conflict', 'The password changed during this request. Sign in with the new one.')
   deps.announce()
   return null
-}
-
-function shownSession(entry: Session, current: string): ShownSession {
-  return {
-    id: entry.id,
-    user_agent: entry.userAgent,
-    created_at: entry.createdAt.toISOString(),
-    last_used_at: entry.lastUsedAt.toISOString(),
-    expires_at: entry.expiresAt.toISOString(),
-    current: entry.id === current,
-  }
 }
 
 /** Settings of single sign-on as the configuration has them, for owners of its account. They are read-only. */

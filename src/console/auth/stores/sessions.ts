@@ -3,17 +3,16 @@
  * network addresses. All times are the database's own, so that instances with different clocks decide alike.
  */
 
-import { and, desc, eq, gt, isNull, sql as sqlText } from 'drizzle-orm'
 import type { Sql, TransactionSql } from 'postgres'
 import { getDigest } from '../../../core/accounts/api-keys.ts'
 import type { ProjectRole } from '../../../core/accounts/roles.ts'
 import type { Clock } from '../../../core/ports.ts'
 import { createRecentMap } from '../../../core/text/recent-map.ts'
 import type { Database } from '../../../database/database.ts'
-import { recordAudit } from '../../../database/repositories/audit.ts'
+import { changeAudited, recordAudit } from '../../../database/repositories/audit.ts'
 import { withAccountRls } from '../../../database/statement.ts'
-import { type Session, sessions } from '../../../database/tables.ts'
 import type { Principal } from '../../../http/authentication.ts'
+import type { ShownSession } from '../schemas.ts'
 import { isKnownTo, rememberAddress } from './known-addresses.ts'
 
 type NewSession = {
@@ -197,38 +196,35 @@ export async function findSession(database: Database, name: string): Promise<Pri
   return row === undefined ? null : { ...row, projects: new Map(Object.entries(row.projects)) }
 }
 
-/** Returns a user's active sessions, newest first. */
-export function listSessions(database: Database, accountId: string, userId: string): Promise<Session[]> {
-  return withAccountRls(database, accountId).orm(step =>
-    step
-      .select()
-      .from(sessions)
-      .where(
-        and(
-          eq(sessions.accountId, accountId),
-          eq(sessions.userId, userId),
-          isNull(sessions.scopes),
-          gt(sessions.expiresAt, sqlText`clock_timestamp()`),
-        ),
-      )
-      .orderBy(desc(sessions.createdAt), desc(sessions.id)),
+/** Returns a user's active sessions, newest first; `current` is the one that asks. */
+export function listSessions(
+  database: Database,
+  accountId: string,
+  userId: string,
+  current: string,
+): Promise<ShownSession[]> {
+  return withAccountRls(database, accountId).sql(
+    sql => sql<ShownSession[]>`
+      select id, user_agent, iso_time(created_at) as created_at, iso_time(last_used_at) as last_used_at,
+        iso_time(expires_at) as expires_at, id = ${current} as current
+      from sessions
+      where account_id = ${accountId} and user_id = ${userId} and scopes is null and expires_at > clock_timestamp()
+      order by sessions.created_at desc, id desc`,
   )
 }
 
-/** Ends one of a user's sessions. Returns false if the user has none of this ID. */
-export async function endSession(
+/** Ends one of a user's sessions. */
+export function endSession(
   database: Database,
   accountId: string,
   userId: string,
   sessionId: string,
-): Promise<boolean> {
-  return withAccountRls(database, accountId).sql(async step => {
+): Promise<'done' | 'not_found'> {
+  return changeAudited<'not_found'>(database, accountId, async step => {
     const rows = await step`
       delete from sessions
       where account_id = ${accountId} and user_id = ${userId} and id = ${sessionId} and scopes is null returning id`
-    if (rows.length === 0) return false
-    await recordAudit(step, database, { accountId, action: 'session.ended', target: sessionId })
-    return true
+    return rows.length === 0 ? 'not_found' : { action: 'session.ended', target: sessionId }
   })
 }
 
