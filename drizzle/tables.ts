@@ -7,6 +7,7 @@ import {
   bigint,
   boolean,
   check,
+  doublePrecision,
   index,
   integer,
   jsonb,
@@ -19,6 +20,7 @@ import {
   unique,
 } from 'drizzle-orm/pg-core'
 import { type ManagementScope, projectRoles } from '../src/core/accounts/roles.ts'
+import { alertMetrics, budgetKinds, budgetSpans } from '../src/core/alerts/alerts.ts'
 import { recordedDialects } from '../src/core/usage/usage-record.ts'
 import type { CompletedUsage } from '../src/core/validation/errors.ts'
 import { webhookFormats } from '../src/core/webhooks/events.ts'
@@ -470,5 +472,42 @@ export const sessions = pgTable(
     index('sessions_user').on(table.userId, table.createdAt),
     index('sessions_account').on(table.accountId),
     index('sessions_expires_at').on(table.expiresAt),
+  ],
+)
+
+/** Thresholds of an account, with the state of their evaluation. */
+export const alertRules = pgTable(
+  'alert_rules',
+  {
+    id: text('id').primaryKey(),
+    accountId: ofAccount(),
+    metric: text('metric', { enum: [...alertMetrics] }).notNull(),
+    /** US dollars per UTC day, a share from 0 to 1, or p95 milliseconds. */
+    threshold: doublePrecision('threshold').notNull(),
+    windowMinutes: integer('window_minutes').notNull(),
+    /** Budgets that `budget` covers; null = all. */
+    budget: text('budget', { enum: [...budgetKinds] }),
+    span: text('span', { enum: [...budgetSpans] }),
+    /** Digests of the subjects that fire: names of keys and sessions are not stored here. */
+    firing: jsonb('firing').$type<string[]>().notNull().default([]),
+    /** The last computed value; null = too few requests. */
+    value: doublePrecision('value'),
+    changedAt: time('changed_at'),
+    /** When it is evaluated next. */
+    dueAt: time('due_at').notNull().default(sql`clock_timestamp()`),
+    /** Sums at the start of the window; null = no window has started. */
+    since: jsonb('since').$type<{ day: string; requests: number; failed: number; latency: number[] }>(),
+    createdAt: createdAt(),
+    /** Evaluates only requests of this project; null = all requests of the account. */
+    projectId: text('project_id').references(() => projects.id),
+  },
+  table => [
+    index('alert_rules_account').on(table.accountId),
+    index('alert_rules_due').on(table.dueAt),
+    check(
+      'alert_rules_metric',
+      sql`${table.metric} in ('spend', 'budget', 'error_rate', 'latency', 'model_failures', 'cache_drop', 'unpriced')`,
+    ),
+    check('alert_rules_threshold', sql`${table.threshold} > 0`),
   ],
 )

@@ -8,7 +8,6 @@ import {
   boolean,
   check,
   date,
-  doublePrecision,
   index,
   integer,
   jsonb,
@@ -21,7 +20,7 @@ import {
   unique,
   uniqueIndex,
 } from 'drizzle-orm/pg-core'
-import { type AlertEmail, alertMetrics, budgetKinds, budgetSpans } from '../core/alerts/alerts.ts'
+import type { AlertEmail } from '../core/alerts/alerts.ts'
 import { continuePolicies, fallbackPolicies, strategies } from '../core/chat/chat.ts'
 import type { ScopeLimits } from '../core/limits/scopes.ts'
 import type { HostChoice } from '../core/models/switches.ts'
@@ -592,43 +591,6 @@ export const billingNotices = pgTable(
     index('billing_notices_due').on(table.dueAt).where(sql`${table.status} = 'pending'`),
     check('billing_notices_kind', sql`${table.kind} in ('invoice_unpaid', 'grace_began', 'grace_ended', 'alert')`),
     check('billing_notices_status', sql`${table.status} in ('pending', 'sent', 'dropped')`),
-  ],
-)
-
-/** Thresholds of an account, with the state of their evaluation. */
-export const alertRules = pgTable(
-  'alert_rules',
-  {
-    id: text('id').primaryKey(),
-    accountId: ofAccount(),
-    metric: text('metric', { enum: [...alertMetrics] }).notNull(),
-    /** US dollars per UTC day, a share from 0 to 1, or p95 milliseconds. */
-    threshold: doublePrecision('threshold').notNull(),
-    windowMinutes: integer('window_minutes').notNull(),
-    /** Budgets that `budget` covers; null = all. */
-    budget: text('budget', { enum: [...budgetKinds] }),
-    span: text('span', { enum: [...budgetSpans] }),
-    /** Digests of the subjects that fire: names of keys and sessions are not stored here. */
-    firing: jsonb('firing').$type<string[]>().notNull().default([]),
-    /** The last computed value; null = too few requests. */
-    value: doublePrecision('value'),
-    changedAt: time('changed_at'),
-    /** When it is evaluated next. */
-    dueAt: time('due_at').notNull().default(sql`clock_timestamp()`),
-    /** Sums at the start of the window; null = no window has started. */
-    since: jsonb('since').$type<{ day: string; requests: number; failed: number; latency: number[] }>(),
-    createdAt: createdAt(),
-    /** Evaluates only requests of this project; null = all requests of the account. */
-    projectId: text('project_id').references(() => projects.id),
-  },
-  table => [
-    index('alert_rules_account').on(table.accountId),
-    index('alert_rules_due').on(table.dueAt),
-    check(
-      'alert_rules_metric',
-      sql`${table.metric} in ('spend', 'budget', 'error_rate', 'latency', 'model_failures', 'cache_drop', 'unpriced')`,
-    ),
-    check('alert_rules_threshold', sql`${table.threshold} > 0`),
   ],
 )
 

@@ -20,10 +20,10 @@ import type { ConsoleDeps } from '../deps.ts'
 import {
   type Authenticate,
   emptyBody,
-  refuseUnlessDone,
   type OpenRequest,
   openRoute,
   openRoutes,
+  refuseUnlessDone,
   type SessionRequest,
   sessionRoute,
   sessionRoutes,
