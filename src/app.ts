@@ -24,6 +24,7 @@ import { webhookRoutes } from './console/webhooks/routes.ts'
 import type { Caller } from './core/limits/plans.ts'
 import { toRejection } from './core/usage/rejection.ts'
 import { compatible } from './dialects/chat-completions/routes.ts'
+import { decisions } from './dialects/decisions/routes.ts'
 import { describeField } from './dialects/describe-field.ts'
 import { embeddings } from './dialects/embeddings/routes.ts'
 import { messagesRefusal } from './dialects/messages/errors.ts'
@@ -119,6 +120,7 @@ export function createApp(deps: Deps, workers: WorkerMetricsSource | null = null
         countInput: (model, source) => countInput(deps, model, source),
       }),
     )
+    .use(decisions({ ...exchangeDeps, reasoningSeal: deps.reasoningSeal }))
     .use(embeddings({ ...exchangeDeps, embeddingCatalog: deps.embeddingCatalog }))
     // Registered after the chat routes: they write their own headers and must not pay for this hook.
     .onAfterHandle(async ({ request, response }) => {

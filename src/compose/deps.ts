@@ -36,7 +36,7 @@ import type { Moderation } from '../text/moderation/layers/moderation.ts'
 import { openConsole, openIdentity } from './console.ts'
 import { announceDeprecations, openCatalog, openContent } from './models.ts'
 import { openProcess, type Process, type ProcessOptions } from './process.ts'
-import { isSimulated, openProviders } from './providers.ts'
+import { formats, isSimulated, openProviders } from './providers.ts'
 import { openUsage, type Usage } from './usage.ts'
 
 const shippingDeadlineMs = 5_000
@@ -190,6 +190,7 @@ async function openAll(given: Config, options: DepsOptions, undo: AsyncDisposabl
     learning,
     findFigure,
     ownKeys,
+    decisionWire: formats.compatible,
     readiness,
     isPostgresThere,
     /**

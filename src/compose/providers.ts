@@ -17,7 +17,7 @@ import { vertex } from '../providers/vertex.ts'
 
 type PlainFormat = Exclude<ProviderSettings['format'], CloudType>
 
-const formats = {
+export const formats = {
   openai: openai({ official: true }),
   compatible: openai({ official: false }),
   anthropic,

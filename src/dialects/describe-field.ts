@@ -3,6 +3,7 @@ import type { TSchema } from '@sinclair/typebox'
 import type { recordedDialects } from '../core/usage/usage-record.ts'
 import { describeExpected } from '../core/validation/validate.ts'
 import { compatibleSchema } from './chat-completions/request.ts'
+import { decisionsSchema } from './decisions/request.ts'
 import { embeddingsSchema } from './embeddings/routes.ts'
 import { messagesSchema } from './messages/request.ts'
 import { nativeSchema } from './native/request.ts'
@@ -16,6 +17,7 @@ const schemas: Readonly<Record<(typeof recordedDialects)[number], Fields>> = {
   responses: responsesSchema,
   messages: messagesSchema,
   embeddings: embeddingsSchema,
+  decisions: decisionsSchema,
 }
 
 /** Returns the values that a top-level field accepts, such as `a number from 0 to 2`; null = the dialect has no such field. */

@@ -52,7 +52,7 @@ export function isMessagesForm({ url, headers }: Pick<Request, 'url' | 'headers'
 }
 
 const messagesPath = /\/messages(?:\/|$)/
-const openAiPath = /\/(?:chat\/completions|responses|embeddings|moderations)(?:\/|$)/
+const openAiPath = /\/(?:chat\/completions|responses|embeddings|moderations|decisions)(?:\/|$)/
 
 /** `HEAD` requests with which a client checks a base URL. */
 export function isClientProbe(pathname: string): boolean {
@@ -60,7 +60,7 @@ export function isClientProbe(pathname: string): boolean {
 }
 
 /** Paths that client libraries append to their base URL, with or without `/v1`. */
-const clientPaths = ['chat/completions', 'responses', 'messages', 'embeddings', 'moderations', 'models']
+const clientPaths = ['chat/completions', 'responses', 'messages', 'embeddings', 'moderations', 'decisions', 'models']
 const mostSegments = 12
 
 /**

@@ -10,6 +10,7 @@ import { readFailure } from './openai/failure.ts'
 import { isClaude } from './openai/marked-prompt.ts'
 import { sendsTier, toModelList, toRequest } from './openai/request.ts'
 import { ResponseReader } from './openai/response.ts'
+import { openaiDecisions } from './openai-responses/decisions.ts'
 import { needsResponses, openaiResponses } from './openai-responses.ts'
 import type { AdapterRequest, Provider } from './provider.ts'
 
@@ -26,9 +27,18 @@ export function openai({ official }: { readonly official: boolean }): Provider {
     listModels: access => toModelList(access, official),
     embeddings: openaiEmbeddings(official),
   }
+  const getForm = (request: AdapterRequest, usual: Provider) =>
+    request.request.dialect === 'decisions' ? openaiDecisions(chatCompletions, request, official) : usual
   if (!official)
-    return { ...chatCompletions, cachesMarkedInput: isClaude, sendsTier: (tier, model) => sendsTier(tier, model) }
-  const formFor = (request: AdapterRequest) => (needsResponses(request) ? openaiResponses : chatCompletions)
+    return {
+      ...chatCompletions,
+      formFor: request => getForm(request, chatCompletions),
+      takesSource: () => ['decisions'],
+      cachesMarkedInput: isClaude,
+      sendsTier: (tier, model) => sendsTier(tier, model),
+    }
+  const formFor = (request: AdapterRequest) =>
+    getForm(request, needsResponses(request) ? openaiResponses : chatCompletions)
   const sendsPriced = (tier: string, { pricing }: Model) => isPricedTier(pricing, tier)
-  return { ...chatCompletions, formFor, takesSource: () => ['responses'], sendsTier: sendsPriced }
+  return { ...chatCompletions, formFor, takesSource: () => ['responses', 'decisions'], sendsTier: sendsPriced }
 }

@@ -59,6 +59,8 @@ export type ProviderRequest = {
   readonly body: string
   /** The client's parameters (wire names) that this model does not support: dropped and reported. */
   readonly droppedParameters: readonly string[]
+  /** The response of a provider in this process, which is not called over the network. */
+  readonly answered?: object
 }
 
 /** Who caused a failure. Decides about fallback and about the model's health. */

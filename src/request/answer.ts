@@ -14,12 +14,13 @@ import { estimateInputTokens } from '../text/tokens/tokens.ts'
 import { planWebAccess } from '../web/web-plan.ts'
 import { type AdmitDeps, admit } from './admit.ts'
 import type { AttemptRun, CallRequest } from './attempt-run.ts'
+import { type PlanDecisionsDeps, planDecisions } from './decisions.ts'
 import { type EnhanceDeps, enhance, planRequestEnhancement } from './enhance.ts'
 import { type EnrichDeps, enrich, getOffer } from './enrich.ts'
 import { findHedging, race, startHedging } from './hedge.ts'
 import { emptyAnswer, judge } from './judge.ts'
 import { type ModerateDeps, moderate, moderateEmbedded, type ScreenAheadDeps, screenAhead } from './moderate.ts'
-import { type PlanEmbeddingsDeps, planEmbeddings } from './plan-embeddings.ts'
+import { planEmbeddings } from './plan-embeddings.ts'
 import { type AdmittedRequest, createProgress, findFailure, type Progress } from './progress.ts'
 import { type RouteDeps, route } from './routing/route.ts'
 import { type RuleHeaders, type RulesDeps, underRules } from './routing/under-rules.ts'
@@ -31,7 +32,7 @@ import { type CallDeps, type CallState, createCallState, select } from './ways.t
 /** Dependencies of all steps, as each declares its own. */
 export type AnswerDeps = RouteDeps &
   RulesDeps &
-  PlanEmbeddingsDeps &
+  PlanDecisionsDeps &
   AdmitDeps &
   ScreenAheadDeps &
   ModerateDeps &
@@ -117,9 +118,11 @@ export async function answer(
   const ruled = getUnderPolicy(deps, caller, asked, request.headers)
   // Runs in process, so nothing is billed yet.
   const planned =
-    embedding === undefined
-      ? planChat(planning, caller, ruled)
-      : await planEmbeddings(planning, caller, ruled, embedding)
+    embedding !== undefined
+      ? await planEmbeddings(planning, caller, ruled, embedding)
+      : asked.dialect === 'decisions'
+        ? planDecisions(planning, caller, ruled)
+        : planChat(planning, caller, ruled)
   const { request: question, plan: wanted, promptDigest, enhancement } = planned
   const admittedFrom = clock.monotonic()
   const {

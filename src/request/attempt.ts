@@ -134,7 +134,11 @@ export class UpstreamAttempt {
     signal.addEventListener('abort', this.leave)
     if (signal.aborted) this.leave()
     const init = requestInit(this.request, request.stream, this.abort.signal)
-    const response = await authorizedFetch(this.deps.network, this.access(), this.request, init)
+    const { answered } = this.request
+    const response =
+      answered === undefined
+        ? await authorizedFetch(this.deps.network, this.access(), this.request, init)
+        : Response.json(answered)
     this.answered = response.status
     claim?.answered(response.headers)
     watch.byteArrived()

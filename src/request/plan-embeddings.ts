@@ -3,7 +3,7 @@ import type { ChatRequest, EmbeddingInputs } from '../core/chat/chat.ts'
 import { inputError, inputPlace } from '../core/chat/embeddings.ts'
 import type { Caller } from '../core/limits/plans.ts'
 import type { EmbeddingCatalog, EmbeddingModel } from '../core/models/embedding-models.ts'
-import { autoModel, type Catalog, fullName } from '../core/models/models.ts'
+import { autoModel, type Catalog, fullName, type Model } from '../core/models/models.ts'
 import type { Clock } from '../core/ports.ts'
 import { GatewayError } from '../core/validation/errors.ts'
 import { invalidField } from '../core/validation/validate.ts'
@@ -99,9 +99,17 @@ function isSameModel({ embedding: item }: EmbeddingModel, { embedding: other }: 
   return item.space.toLowerCase() === other.space.toLowerCase() && item.dimensions === other.dimensions
 }
 
-function planFor(
-  { endpoints, health, clock, read }: PlanEmbeddingsDeps,
-  hosts: readonly [EmbeddingModel, ...EmbeddingModel[]],
+/** Plans the hosts of one model without routing. */
+export function planFor(
+  {
+    endpoints,
+    health,
+    clock,
+    read,
+  }: Pick<PlanEmbeddingsDeps, 'health' | 'clock' | 'read'> & {
+    readonly endpoints: Pick<Endpoints, 'get'>
+  },
+  hosts: readonly [Model, ...Model[]],
   mostTokens: number,
 ): Route {
   const candidates = hosts.flatMap((model): Candidate[] => {

@@ -1,7 +1,7 @@
 /** Content-free records of a settled request: the usage record, its learning entry, and the summary for the client. */
 
 import { type Attempt, type AttemptOutcome, type AttemptSkip, attemptSkips } from '../core/chat/attempts.ts'
-import type { ChatRequest } from '../core/chat/chat.ts'
+import { type ChatRequest, isChat } from '../core/chat/chat.ts'
 import type { ResponseSummary, TokenUsage } from '../core/chat/chat-events.ts'
 import type { Caller } from '../core/limits/plans.ts'
 import { fullName, type Model, unknownPrices } from '../core/models/models.ts'
@@ -57,7 +57,7 @@ export function toUsageRecord(
     ...getUpstreamId(response),
     routing_mode: plan.mode,
     strategy: plan.strategy,
-    query_type: question.embedding === undefined ? plan.analysis.queryType : null,
+    query_type: isChat(question) ? plan.analysis.queryType : null,
     streamed: question.stream !== null,
     dialect: question.dialect,
     status: end.outcome,

@@ -3,6 +3,7 @@
  * files compute the cost (`settled-cost.ts`), the usage record and the summary; this file writes them.
  */
 
+import { isChat } from '../core/chat/chat.ts'
 import type { ResponseSummary, TokenUsage } from '../core/chat/chat-events.ts'
 import { type Catalog, fullName } from '../core/models/models.ts'
 import type { Clock, Log } from '../core/ports.ts'
@@ -67,8 +68,8 @@ export async function settle(
   const record = toUsageRecord(request, progress, cost, { outcome, errorCode, at: deps.clock.monotonic() })
   const effort = response === null ? null : getEffort(response.candidate, request.request)
   record.trace = toRequestTrace(request.plan, progress, { ...cost, effort }, request.request)
-  const isEmbedding = request.request.embedding !== undefined
-  record.learning = isEmbedding ? null : toLearningEntry(deps, request, progress, cost)
+  const learns = isChat(request.request)
+  record.learning = learns ? toLearningEntry(deps, request, progress, cost) : null
   try {
     await deps.meter.settle({
       reservation: progress.reservation,
@@ -78,11 +79,17 @@ export async function settle(
       record,
     })
   } finally {
-    deps.observe.settled({ request, progress, response, record, operation: isEmbedding ? 'embeddings' : 'chat' })
+    deps.observe.settled({
+      request,
+      progress,
+      response,
+      record,
+      operation: request.request.embedding === undefined ? 'chat' : 'embeddings',
+    })
     // A record that is not durable yet is billed all the same, so its request must not run again.
     if (settled !== undefined) await settled(record)
   }
-  if (outcome === 'completed' && !isEmbedding) updateEstimates(deps, request, cost)
+  if (outcome === 'completed' && learns) updateEstimates(deps, request, cost)
   return toResponseSummary(request, progress, cost)
 }
 

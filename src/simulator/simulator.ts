@@ -4,6 +4,7 @@
  * (`directives.ts`).
  */
 import { anthropicCount, anthropicFormat } from './anthropic.ts'
+import { decisionsFormat } from './decisions.ts'
 import { directives } from './directives.ts'
 import { findEmbeddingsFormat } from './embeddings.ts'
 import { googleFormat } from './google.ts'
@@ -59,7 +60,7 @@ function findFormat(path: string): SimulatedFormat | null {
   if (path.endsWith('/messages')) return anthropicFormat
   if (path.endsWith('/messages/count_tokens')) return anthropicCount
   if (/\/models\/[^/]+:(generateContent|streamGenerateContent)$/.test(path)) return googleFormat
-  return findEmbeddingsFormat(path)
+  return path.endsWith('/decisions') ? decisionsFormat() : findEmbeddingsFormat(path)
 }
 
 /** Answers `GET /search?format=json` as SearXNG does, with two labeled results. */

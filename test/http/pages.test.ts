@@ -75,6 +75,7 @@ describe('page of another origin', () => {
       'POST /api/v1/chat/estimate',
       'POST /api/v1/route',
       'POST /v1/chat/completions',
+      'POST /v1/decisions',
       'POST /v1/embeddings',
       'POST /v1/messages',
       'POST /v1/messages/count_tokens',

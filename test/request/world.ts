@@ -63,6 +63,7 @@ export function createWorld(play: Play, models: readonly Model[], limits: Limits
   const deps: AnswerDeps = {
     config: readConfig({}),
     ownKeys,
+    decisionWire: openai({ official: false }),
     clock,
     network: {
       reaches: async () => true,

@@ -382,6 +382,7 @@ describe('every operation', () => {
       'completions',
       'responses',
       'messages',
+      'decisions',
       'embeddings',
       'keys',
       'rotate',

@@ -121,6 +121,11 @@ export type StreamMode = (typeof streamModes)[number]
 export const chatDialects = ['chat_completions', 'native', 'responses', 'messages'] as const
 type ChatDialect = (typeof chatDialects)[number]
 
+/** Returns whether a request is a chat: it is routed and learned from, and its output has a length worth estimating. */
+export function isChat({ dialect }: Pick<ChatRequest, 'dialect'>): boolean {
+  return dialect !== 'embeddings' && dialect !== 'decisions'
+}
+
 /** What the gateway adds to the last user turn; absent = nothing. */
 export type TurnChange = {
   /** A text before the first text of the turn. */
@@ -151,7 +156,7 @@ export type PromptDefinition = {
  * the gateway need not modify. Never stored or logged.
  */
 export type SourceBody = {
-  readonly dialect: 'responses' | 'messages'
+  readonly dialect: 'responses' | 'messages' | 'decisions'
   /** The JSON text as received. */
   readonly text: string
   /** The parsed body, with sealed reasoning opened. */
@@ -200,7 +205,7 @@ export type Vector = readonly number[] | Float32Array
 
 /** One validated chat request, from any endpoint. Absent fields and `null` are both stored as null. */
 export type ChatRequest = {
-  readonly dialect: ChatDialect | 'embeddings'
+  readonly dialect: ChatDialect | 'embeddings' | 'decisions'
   /** The inputs of a request for embeddings, which has no messages; absent = a chat. */
   readonly embedding?: EmbeddingInputs
   /** null = the endpoint's form is translated for every provider. */

@@ -9,7 +9,7 @@ import type { ChatRequest, SourceBody } from './chat.ts'
 import type { ProviderFields } from './chat-events.ts'
 import { isTokenPricedTool } from './tool-definitions.ts'
 
-type Dialect = SourceBody['dialect']
+type Dialect = Exclude<SourceBody['dialect'], 'decisions'>
 type Fields = Readonly<Record<string, unknown>>
 
 /**
@@ -177,6 +177,8 @@ function addedBySource(source: SourceBody): number {
 const unbounded = Number.POSITIVE_INFINITY
 
 function measuredBound({ dialect, fields: body, headers }: SourceBody): number {
+  // Decisions have no tools.
+  if (dialect === 'decisions') return 0
   for (const [name, value] of Object.entries(body))
     if (value !== null && fields[dialect].get(name) === 'window' && hasContent(value)) return unbounded
   for (const beta of sortBetas(headers['anthropic-beta'] ?? '').sent) if (findBeta(beta) === 'window') return unbounded

@@ -10,7 +10,7 @@ export const attemptOutcomes = ['served', hedgeLost, ...attemptFailures] as cons
 export type TriedOutcome = (typeof attemptOutcomes)[number]
 
 /** API forms whose requests are in the ledger. */
-export const recordedDialects = [...chatDialects, 'embeddings'] as const
+export const recordedDialects = [...chatDialects, 'embeddings', 'decisions'] as const
 
 /** Maximum number of attempts in a record. */
 export const maximumTried = 3

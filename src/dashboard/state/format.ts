@@ -150,4 +150,5 @@ export const dialectNames = {
   responses: 'Responses',
   messages: 'Messages',
   embeddings: 'Embeddings',
+  decisions: 'Decisions',
 } as const

@@ -45,7 +45,7 @@ function isTextType(type: unknown): boolean {
 }
 
 /** The conversation as items. */
-function inputFor(messages: readonly Message[], rules: ParameterRules): readonly Json[] {
+export function inputFor(messages: readonly Message[], rules: ParameterRules): readonly Json[] {
   const callId = toolIdsFor(getDialect('', true))
   return getSteps(messages).flatMap(step => stepItems(step, rules, callId))
 }
