@@ -382,7 +382,7 @@ describe('budgets', () => {
   // names what was removed for it.
   const table: Readonly<Record<string, readonly [figure: number, most: number]>> = {
     'lines of the service': [linesIn(path => !programs.test(path)), 87_893],
-    'lines of src/dashboard': [linesUnder('dashboard'), 12_210],
+    'lines of src/dashboard': [linesUnder('dashboard'), 12_207],
     'lines of src/simulator': [linesUnder('simulator'), 3_592],
     'lines of src/training': [linesUnder('training'), 2_141],
     'lines of src/limits': [linesUnder('limits'), 2_958],

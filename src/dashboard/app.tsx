@@ -11,11 +11,12 @@ import { SignIn, SignUp } from './pages/sign-in.tsx'
 import { SingleSignOn } from './pages/single-sign-on.tsx'
 import { TwoFactorFirst } from './pages/two-factor.tsx'
 import { VerificationNotice } from './parts/account-notices.tsx'
-import { Icon, type IconName } from './parts/controls.tsx'
-import { Navigation } from './parts/navigation.tsx'
+import { Icon } from './parts/controls.tsx'
+import { Navigation, type PagePath } from './parts/navigation.tsx'
 import { Empty, FailureNotice, Later, Loading } from './parts/notice.tsx'
 import { Page, Toast } from './parts/page.tsx'
 import { useAction } from './state/action.ts'
+import { humanize } from './state/format.ts'
 import { hashRoute } from './state/hash-route.ts'
 import { hrefTo } from './state/href.ts'
 import { forgetPlayground } from './state/playground.ts'
@@ -23,71 +24,55 @@ import { forgetResources } from './state/resource.ts'
 import { currentSession, may, resume, user } from './state/session.ts'
 
 type PageEntry = {
-  readonly path: string
-  readonly title: string
-  readonly icon: IconName
-  /** The page, or the one of the ID in the path. */
-  readonly show: (id?: string) => ComponentChildren
+  readonly path: PagePath
+  /** Absent = the path. */
+  readonly title?: string
+  readonly show: Show
+  /** The page of an ID; absent = `show` has it. */
+  readonly showOne?: Show
   /** The right that opens the page; absent = every role. */
   readonly right?: Action
 }
+/** Shows the page of an ID, or with an empty one of all. */
+type Show = (id: string) => ComponentChildren
 
 /** A page whose code is loaded when it is first shown. */
 const later =
-  (what: string, load: () => Promise<ComponentType<{ id: string }>>) =>
-  (id = '') => <Later key={`${what} ${id}`} load={load} what={`the ${what}`} id={id} />
+  (what: string, load: () => Promise<ComponentType<{ id: string }>>): Show =>
+  id => <Later key={`${what} ${id}`} load={load} what={`the ${what}`} id={id} />
 
+const showProviders = later('providers', async () => (await import('./pages/providers.tsx')).Providers)
+const showBilling = later('billing', async () => (await import('./pages/billing.tsx')).Billing)
+const showInvoice = later('invoice', async () => (await import('./pages/invoice.tsx')).InvoicePage)
 const showKeys = later('keys', async () => (await import('./pages/keys.tsx')).Keys)
 const showKey = later('key', async () => (await import('./pages/key.tsx')).KeyPage)
 const showProjects = later('projects', async () => (await import('./pages/projects.tsx')).Projects)
 const showProject = later('project', async () => (await import('./pages/project.tsx')).ProjectPage)
-const showProviders = later('providers', async () => (await import('./pages/providers.tsx')).Providers)
-const showBilling = later('billing', async () => (await import('./pages/billing.tsx')).Billing)
-const showInvoice = later('invoice', async () => (await import('./pages/invoice.tsx')).InvoicePage)
-const showInsights = later('insights', async () => (await import('./pages/insights.tsx')).Insights)
-const showTags = later('tags', async () => (await import('./pages/tags.tsx')).TagsPage)
-const showTeam = later('team', async () => (await import('./pages/team.tsx')).Team)
 const showAlerts = later('alerts', async () => (await import('./pages/alerts.tsx')).AlertsPage)
 const showWebhooks = later('webhooks', async () => (await import('./pages/webhooks.tsx')).Webhooks)
 const showAudit = later('audit log', async () => (await import('./pages/audit.tsx')).AuditLog)
-const showSettings = later('settings', async () => (await import('./pages/settings.tsx')).Settings)
 const showStatus = later('status', async () => (await import('./pages/status.tsx')).StatusPage)
 
 const pages: readonly PageEntry[] = [
-  { path: '', title: 'Overview', icon: 'overview', show: () => <Overview /> },
+  { path: '', title: 'Overview', show: () => <Overview /> },
   // Each of its requests costs money and uses a key.
-  { path: 'playground', title: 'Playground', icon: 'playground', show: () => <Playground />, right: 'keys.own' },
-  {
-    path: 'requests',
-    title: 'Requests',
-    icon: 'requests',
-    show: id => (id === undefined ? <Requests /> : <RequestPage key={id} id={id} />),
-  },
-  { path: 'models', title: 'Models', icon: 'models', show: () => <Models /> },
-  { path: 'providers', title: 'Providers', icon: 'providers', show: showProviders, right: 'providers.see' },
-  { path: 'insights', title: 'Insights', icon: 'insights', show: showInsights },
-  { path: 'keys', title: 'Keys', icon: 'keys', show: id => (id === undefined ? showKeys() : showKey(id)) },
-  { path: 'tags', title: 'Tags', icon: 'tags', show: showTags },
-  { path: 'team', title: 'Team', icon: 'team', show: showTeam },
-  {
-    path: 'projects',
-    title: 'Projects',
-    icon: 'projects',
-    show: id => (id === undefined ? showProjects() : showProject(id)),
-  },
-  {
-    path: 'billing',
-    title: 'Billing',
-    icon: 'billing',
-    show: id => (id === undefined ? showBilling() : showInvoice(id)),
-    right: 'billing.see',
-  },
-  { path: 'alerts', title: 'Alerts', icon: 'alerts', show: showAlerts, right: 'alerts.manage' },
-  { path: 'webhooks', title: 'Webhooks', icon: 'webhooks', show: showWebhooks, right: 'webhooks.manage' },
-  { path: 'audit', title: 'Audit log', icon: 'audit', show: showAudit, right: 'audit.see' },
-  { path: 'settings', title: 'Settings', icon: 'settings', show: showSettings },
-  { path: 'status', title: 'Status', icon: 'info', show: showStatus },
+  { path: 'playground', show: () => <Playground />, right: 'keys.own' },
+  { path: 'requests', show: () => <Requests />, showOne: id => <RequestPage key={id} id={id} /> },
+  { path: 'models', show: () => <Models /> },
+  { path: 'providers', show: showProviders, right: 'providers.see' },
+  { path: 'insights', show: later('insights', async () => (await import('./pages/insights.tsx')).Insights) },
+  { path: 'keys', show: showKeys, showOne: showKey },
+  { path: 'tags', show: later('tags', async () => (await import('./pages/tags.tsx')).TagsPage) },
+  { path: 'team', show: later('team', async () => (await import('./pages/team.tsx')).Team) },
+  { path: 'projects', show: showProjects, showOne: showProject },
+  { path: 'billing', show: showBilling, showOne: showInvoice, right: 'billing.see' },
+  { path: 'alerts', show: showAlerts, right: 'alerts.manage' },
+  { path: 'webhooks', show: showWebhooks, right: 'webhooks.manage' },
+  { path: 'audit', title: 'Audit log', show: showAudit, right: 'audit.see' },
+  { path: 'settings', show: later('settings', async () => (await import('./pages/settings.tsx')).Settings) },
+  { path: 'status', show: showStatus },
 ]
+const getTitle = ({ path, title = humanize(path) }: PageEntry) => title
 
 export function App() {
   const resuming = useAction(resume)
@@ -111,7 +96,7 @@ export function App() {
   const isSignedIn = currentSession.value?.two_factor_setup_required === false
   // Without its database the gateway renews no session: its status tells so.
   const isResumed = resuming.failure !== null || currentSession.value !== undefined
-  if (first === 'status' && isResumed && !isSignedIn) return showStatus()
+  if (first === 'status' && isResumed && !isSignedIn) return showStatus('')
   if (resuming.failure !== null)
     return (
       <main class="door">
@@ -126,21 +111,23 @@ export function App() {
     )
   if (currentSession.value === null) return first === 'sign-up' ? <SignUp /> : <SignIn />
   if (currentSession.value.two_factor_setup_required) return <TwoFactorFirst />
-  return <Signed path={first} id={rest[0]} />
+  return <Signed path={first} id={rest[0] ?? ''} />
 }
 
-function Signed({ path, id }: { readonly path: string; readonly id: string | undefined }) {
+function Signed({ path, id }: { readonly path: string; readonly id: string }) {
   const open = pages.filter(({ right }) => right === undefined || may(right))
   const page = open.find(entry => entry.path === path)
+  const closed = pages.find(entry => entry.path === path)
+  const show = id === '' ? page?.show : (page?.showOne ?? page?.show)
   return (
     <div class="frame">
       <button type="button" class="skip" onClick={() => document.getElementById('main')?.focus()}>
         Skip to content
       </button>
-      <Navigation pages={open} current={path} />
+      <Navigation pages={open.map(entry => ({ path: entry.path, title: getTitle(entry) }))} current={path} />
       <main id="main" tabIndex={-1}>
         <VerificationNotice />
-        {page?.show(id) ?? <NoPage closed={pages.find(entry => entry.path === path)?.title} />}
+        {show?.(id) ?? <NoPage closed={closed && getTitle(closed)} />}
       </main>
       <Toast />
     </div>

@@ -128,7 +128,16 @@ function KeyUsageCard({ filters }: { readonly filters: Filters }) {
   )
 }
 
-const csvFields = ['key_id', 'key_name', 'requests', 'failed', 'total_tokens', 'cost_usd', 'latency_p95_ms'] as const
+const csvFields = [
+  'key_id',
+  'key_name',
+  'requests',
+  'failed',
+  'total_tokens',
+  'cost_usd',
+  'own_key_cost_usd',
+  'latency_p95_ms',
+] as const
 
 const createManagementKey = action({
   text: () => 'Create management key',

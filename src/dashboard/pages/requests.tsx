@@ -20,7 +20,7 @@ import {
 import { type Column, Table } from '../parts/table.tsx'
 import { useAction } from '../state/action.ts'
 import { callApi } from '../state/api.ts'
-import { saveExport, saveRows } from '../state/export.ts'
+import { saveFile, saveRows } from '../state/export.ts'
 import {
   coveredFilters,
   type Filters,
@@ -30,7 +30,7 @@ import {
   type UsageQuery,
   usageQuery,
 } from '../state/filters.ts'
-import { compact, exactTime, formatCount, localTime, percent, usdColumn } from '../state/format.ts'
+import { compact, exactTime, formatCount, formatUsd, localTime, percent, usdColumn } from '../state/format.ts'
 import { hashRoute, replaceHashRoute } from '../state/hash-route.ts'
 import { hrefTo } from '../state/href.ts'
 import { useLog } from '../state/log.ts'
@@ -149,7 +149,7 @@ function Exports({ filters }: { readonly filters: Filters }) {
   const [bytes, setBytes] = useState(0)
   const saving = useAction(async (format: 'csv' | 'json') => {
     setBytes(0)
-    await saveExport(format, logQuery(filters), setBytes)
+    await saveFile('GET /api/v1/requests/export', { ...logQuery(filters), format }, `requests.${format}`, setBytes)
     showToast('Export downloaded')
   })
   const megabytes = `${(bytes / 1_000_000).toFixed(1)} MB`
@@ -282,6 +282,7 @@ function Marks({ request }: { readonly request: ShownRequest }) {
     ['tools', request.finish_reason === 'tool_calls' && 'Tool call'],
     ['cached', cached > 0 && `${percent(cached / input)} of the input cached`],
     ['again', callCount(request) > 1 && `${callCount(request)} attempts`],
+    ['keys', request.own_key_cost_usd !== null && `${formatUsd(request.own_key_cost_usd)} with an own provider key`],
     ['warning', tellSubstitution(request)],
     ['warning', request.unpriced !== null && unpricedTexts[request.unpriced]],
   ]

@@ -190,7 +190,10 @@ type UsageTableProps = {
   readonly whole: ShownUsage | undefined
 }
 
-type Shown = Pick<TagRow, 'requests' | 'failed' | 'total_tokens' | 'cost_usd' | 'latency_p95_ms'> & {
+type Shown = Pick<
+  TagRow,
+  'requests' | 'failed' | 'total_tokens' | 'cost_usd' | 'own_key_cost_usd' | 'latency_p95_ms'
+> & {
   readonly tag: string | null
 }
 
@@ -251,9 +254,10 @@ function subtractTotals(whole: ShownUsage['total'], part: ShownUsage['total']): 
     failed: whole.failed - part.failed,
     total_tokens: whole.total_tokens - part.total_tokens,
     cost_usd: Math.round((whole.cost_usd - part.cost_usd) * 1e8) / 1e8,
+    own_key_cost_usd: Math.round((whole.own_key_cost_usd - part.own_key_cost_usd) * 1e8) / 1e8,
     // Percentiles have no difference.
     latency_p95_ms: null,
   }
 }
 
-const csvFields = ['tag', 'requests', 'failed', 'total_tokens', 'cost_usd'] as const
+const csvFields = ['tag', 'requests', 'failed', 'total_tokens', 'cost_usd', 'own_key_cost_usd'] as const

@@ -1,12 +1,12 @@
 import { useEffect, useRef } from 'preact/hooks'
 import type { ChatSummary } from '../../dialects/native/schema.ts'
 import type { RequestError } from '../state/api-error.ts'
-import { formatCount, formatUsd, milliseconds } from '../state/format.ts'
+import { formatCount } from '../state/format.ts'
 import { hrefTo } from '../state/href.ts'
 import type { Turn } from '../state/playground.ts'
 import { Button, Copy } from './controls.tsx'
 import { Badge, FailureNotice, Notice } from './notice.tsx'
-import { ModelOutput, ResponseRating, ToolCalls, WithoutSummary } from './turn-parts.tsx'
+import { ModelOutput, ResponseFacts, ResponseRating, ToolCalls } from './turn-parts.tsx'
 
 type TurnViewProps = {
   readonly turn: Turn
@@ -56,7 +56,7 @@ export function TurnView({ turn, onAgain }: TurnViewProps) {
       <div class="turn-end" ref={end}>
         {failure !== null && <Refused failure={failure} />}
         {summary !== null && summary.tool_calls.length > 0 && <ToolCalls calls={summary.tool_calls} />}
-        {isEnded && summary === null && <WithoutSummary turn={turn} />}
+        {isEnded && summary === null && <ResponseFacts turn={turn} />}
         {isEnded && (
           <div class="actions">
             {text !== '' && <Copy text={text} what="output" />}
@@ -112,27 +112,18 @@ const outputCapReasons = {
 type AccountProps = { readonly turn: Turn; readonly summary: ChatSummary }
 
 function Account({ turn, summary }: AccountProps) {
-  const { usage, routing, enhancement, web } = summary
+  const { routing, enhancement, web } = summary
   const { mode, requested_model: requested } = routing
   return (
     <div class="account">
-      <ul class="inline-list" aria-label="About this response">
-        <li>
-          <Badge tone="good">{summary.model_used}</Badge>
-          {mode === 'manual' && requested !== undefined && requested !== summary.model_used && (
+      <ResponseFacts turn={turn}>
+        {mode === 'manual' && requested !== undefined && requested !== summary.model_used && (
+          <li>
             <Badge tone="warn">
               Requested {requested}, served {summary.model_used}
             </Badge>
-          )}
-        </li>
-        <li>
-          {formatCount(usage.input_tokens)} input, {formatCount(usage.output_tokens)} output tokens
-          {usage.estimated && ' (estimated)'}
-        </li>
-        <li>{formatUsd(usage.cost_usd)}</li>
-        <li>
-          {turn.firstTokenMs !== null && `TTFT ${milliseconds(turn.firstTokenMs)}, `}total {milliseconds(turn.totalMs)}
-        </li>
+          </li>
+        )}
         {summary.finish_reason === 'length' && (
           <li>
             <Badge tone="warn">output limit reached</Badge>
@@ -145,7 +136,7 @@ function Account({ turn, summary }: AccountProps) {
             <Badge tone="warn">stopped by moderation</Badge>
           </li>
         )}
-      </ul>
+      </ResponseFacts>
       <ResponseRating requestId={summary.request_id} />
       {enhancement?.changed && (
         <details>

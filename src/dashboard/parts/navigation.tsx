@@ -9,8 +9,11 @@ import { currentAccount, currentSession, end, user } from '../state/session.ts'
 import { theme, themes } from '../state/theme.ts'
 import { Button, Icon, type IconName, Logo } from './controls.tsx'
 
+/** The path of a page is the name of its icon; the menu has no status. */
+export type PagePath = '' | 'status' | IconName
+
 type NavigationProps = {
-  readonly pages: readonly { readonly path: string; readonly title: string; readonly icon: IconName }[]
+  readonly pages: readonly { readonly path: PagePath; readonly title: string }[]
   readonly current: string
 }
 
@@ -58,10 +61,10 @@ export function Navigation({ pages, current }: NavigationProps) {
               <ul aria-labelledby={`menu-${group}`}>
                 {paths
                   .flatMap(path => pages.filter(page => page.path === path))
-                  .map(({ path, title, icon }) => (
+                  .map(({ path, title }) => (
                     <li key={path}>
                       <a href={hrefTo(path, keeps(path, current))} aria-current={path === current ? 'page' : undefined}>
-                        <Icon name={icon} size={17} /> {title}
+                        <Icon name={path === '' || path === 'status' ? 'overview' : path} size={17} /> {title}
                       </a>
                     </li>
                   ))}

@@ -1,8 +1,9 @@
+import type { ComponentChildren } from 'preact'
 import { useId, useState } from 'preact/hooks'
 import type { ChatSummary } from '../../dialects/native/schema.ts'
 import { useAction } from '../state/action.ts'
 import { callApi } from '../state/api.ts'
-import { formatCount, formatUsd, humanize, milliseconds } from '../state/format.ts'
+import { formatCount, formatUsd, milliseconds } from '../state/format.ts'
 import type { Turn } from '../state/playground.ts'
 import { Badge } from './notice.tsx'
 
@@ -19,32 +20,31 @@ export function ToolCalls({ calls }: { readonly calls: ChatSummary['tool_calls']
   )
 }
 
-/** Timing of a response that was stopped or failed; its tokens and cost come from the log. */
-export function WithoutSummary({ turn: { record, firstTokenMs, totalMs } }: { readonly turn: Turn }) {
-  const failed = record?.tried?.filter(({ outcome }) => outcome !== 'served') ?? []
+/** Model, tokens, cost and times of a response: from its summary, or if it ended early, from the log. `children` are further facts. */
+export function ResponseFacts({ turn, children }: { readonly turn: Turn; readonly children?: ComponentChildren }) {
+  const { summary, record, firstTokenMs, totalMs } = turn
+  const model = summary?.model_used ?? record?.model ?? null
+  const usage = summary?.usage ?? record
   return (
     <ul class="inline-list quiet" aria-label="About this response">
-      {record?.model != null && (
+      {model !== null && (
         <li>
-          <Badge>{record.model}</Badge>
+          <Badge tone={summary === null ? 'plain' : 'good'}>{model}</Badge>
         </li>
       )}
-      {failed.map(({ model, outcome }, index) => (
-        <li key={index}>
-          <code>{model}</code> <Badge tone="warn">{humanize(outcome)}</Badge>
-        </li>
-      ))}
-      {record != null && record.total_tokens > 0 && (
+      {usage !== null && usage.input_tokens + usage.output_tokens > 0 && (
         <>
           <li>
-            {formatCount(record.input_tokens)} input, {formatCount(record.output_tokens)} output tokens
+            {formatCount(usage.input_tokens)} input, {formatCount(usage.output_tokens)} output tokens
+            {usage.estimated && ' (estimated)'}
           </li>
-          <li>{formatUsd(record.cost_usd)}</li>
+          <li>{formatUsd(usage.cost_usd)}</li>
         </>
       )}
       <li>
-        {firstTokenMs === null ? '' : `TTFT ${milliseconds(firstTokenMs)}, `}total {milliseconds(totalMs)}
+        {firstTokenMs !== null && `TTFT ${milliseconds(firstTokenMs)}, `}total {milliseconds(totalMs)}
       </li>
+      {children}
     </ul>
   )
 }

@@ -125,6 +125,8 @@ function saveChart(usage: ShownUsage, measure: Measure, isSplit: boolean): void 
 
 type UsageRow = Pick<ShownUsage['total'], 'requests' | 'failed' | 'total_tokens' | 'cost_usd'> & {
   readonly latency_p95_ms: number | null
+  /** Absent = unknown. */
+  readonly own_key_cost_usd?: number
 }
 
 /** Columns of the usage of parts, with links to their requests. `read` returns the name and filter of a part; null = no filter. */
@@ -157,6 +159,15 @@ export function usageColumns<Row extends UsageRow>(
     },
     { figure: 'tokens', from: 'wide', by: row => row.total_tokens },
     { figure: 'slowLatency', from: 'wide', by: row => row.latency_p95_ms },
-    { figure: 'cost', by: row => row.cost_usd, show: row => usd(row.cost_usd) },
+    {
+      figure: 'cost',
+      by: row => row.cost_usd,
+      show: ({ cost_usd: cost, own_key_cost_usd: own = 0 }) => (
+        <>
+          {usd(cost)}
+          {own > 0 && <span class="block hint">{usd(own)} with own keys</span>}
+        </>
+      ),
+    },
   ]
 }

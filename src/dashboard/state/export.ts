@@ -2,18 +2,9 @@ import { type Cell, csvLine } from '../../core/text/csv.ts'
 import { authorised, type ExportRoute } from './api.ts'
 import { readRequestError } from './api-error.ts'
 
-/** Downloads the request log as a file. `onBytes` reports progress. Throws `RequestError`. */
-export function saveExport(
-  format: 'csv' | 'json',
-  filters: Readonly<Record<string, string>>,
-  onBytes: (bytes: number) => void,
-): Promise<void> {
-  return saveFile('GET /api/v1/requests/export', { ...filters, format }, `requests.${format}`, onBytes)
-}
-
 /**
- * Downloads the answer of a route as a file. Not a link, because the API accepts the token only in a header. Throws
- * `RequestError`.
+ * Downloads the answer of a route as a file. Not a link, because the API accepts the token only in a header.
+ * `onBytes` reports progress. Throws `RequestError`.
  */
 export async function saveFile(
   route: ExportRoute,
