@@ -17,6 +17,7 @@ CREATE TABLE "accounts" (
 	"fallback" text,
 	"continue" text,
 	"hedge" boolean DEFAULT false NOT NULL,
+	"baseline_model" text,
 	"balance_microcents" bigint DEFAULT 0 NOT NULL,
 	"balance_at" timestamp with time zone,
 	"requires_totp" boolean DEFAULT false NOT NULL,
@@ -406,6 +407,8 @@ CREATE TABLE "usage_daily" (
 	"reasoning_tokens" bigint NOT NULL,
 	"billed_microcents" bigint NOT NULL,
 	"own_key_microcents" bigint DEFAULT 0 NOT NULL,
+	"routing_saved_microcents" bigint DEFAULT 0 NOT NULL,
+	"cache_saved_microcents" bigint DEFAULT 0 NOT NULL,
 	"latency" integer[] DEFAULT '{}' NOT NULL,
 	"first_token" integer[] DEFAULT '{}' NOT NULL,
 	CONSTRAINT "usage_daily_key" PRIMARY KEY("account_id","day","key_id","model"),
@@ -447,6 +450,8 @@ CREATE TABLE "usage_records" (
 	"fetch_microcents" bigint DEFAULT 0 NOT NULL,
 	"hedge_microcents" bigint DEFAULT 0 NOT NULL,
 	"own_key_microcents" bigint,
+	"routing_saved_microcents" bigint,
+	"cache_saved_microcents" bigint,
 	"unpriced" text,
 	"attempts" smallint NOT NULL,
 	"tried" jsonb,
@@ -503,6 +508,8 @@ CREATE TABLE "usage_tags_daily" (
 	"reasoning_tokens" bigint NOT NULL,
 	"billed_microcents" bigint NOT NULL,
 	"own_key_microcents" bigint DEFAULT 0 NOT NULL,
+	"routing_saved_microcents" bigint DEFAULT 0 NOT NULL,
+	"cache_saved_microcents" bigint DEFAULT 0 NOT NULL,
 	"latency" integer[] DEFAULT '{}' NOT NULL,
 	"first_token" integer[] DEFAULT '{}' NOT NULL,
 	CONSTRAINT "usage_tags_daily_key" PRIMARY KEY("account_id","tag","day","key_id","model")
@@ -740,7 +747,9 @@ BEGIN
 		output_tokens = output_tokens - OLD.output_tokens,
 		reasoning_tokens = reasoning_tokens - OLD.reasoning_tokens,
 		billed_microcents = billed_microcents - OLD.billed_microcents,
-		own_key_microcents = own_key_microcents - coalesce(OLD.own_key_microcents, 0)
+		own_key_microcents = own_key_microcents - coalesce(OLD.own_key_microcents, 0),
+		routing_saved_microcents = routing_saved_microcents - coalesce(OLD.routing_saved_microcents, 0),
+		cache_saved_microcents = cache_saved_microcents - coalesce(OLD.cache_saved_microcents, 0)
 	WHERE account_id = OLD.account_id AND day = (OLD.at AT TIME ZONE 'UTC')::date AND key_id = OLD.key_id AND model = named;
 	DELETE FROM usage_daily
 	WHERE account_id = OLD.account_id AND day = (OLD.at AT TIME ZONE 'UTC')::date AND key_id = OLD.key_id AND model = named
@@ -754,7 +763,9 @@ BEGIN
 			output_tokens = output_tokens - OLD.output_tokens,
 			reasoning_tokens = reasoning_tokens - OLD.reasoning_tokens,
 			billed_microcents = billed_microcents - OLD.billed_microcents,
-			own_key_microcents = own_key_microcents - coalesce(OLD.own_key_microcents, 0)
+			own_key_microcents = own_key_microcents - coalesce(OLD.own_key_microcents, 0),
+			routing_saved_microcents = routing_saved_microcents - coalesce(OLD.routing_saved_microcents, 0),
+			cache_saved_microcents = cache_saved_microcents - coalesce(OLD.cache_saved_microcents, 0)
 		WHERE account_id = OLD.account_id AND day = (OLD.at AT TIME ZONE 'UTC')::date AND key_id = OLD.key_id AND model = named
 			AND tag IN (SELECT key || '=' || value FROM jsonb_each_text(OLD.tags));
 		DELETE FROM usage_tags_daily

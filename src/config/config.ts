@@ -209,8 +209,12 @@ export function readConfig(environment: Environment = process.env) {
     moderation,
     /** `provider/model` of the model that rewrites prompts; null = only rules. */
     rewriter: findModel('enhancement.model', file.enhancement.model),
-    /** Target shares of requests for stronger models. */
-    routing: readShares(file, problems),
+    /** Target shares of requests for stronger models, and what routing is compared with. */
+    routing: {
+      ...readShares(file, problems),
+      /** `provider/model`; null = the strongest configured model. */
+      baselineModel: findModel('routing.baseline_model', file.routing.baseline_model),
+    },
     /** Rules of the operator, in the order of the file. */
     rules: readRules(file.rules, { known, embeddingModels, settings }, problems),
     /** Share (0–1) of an account's requests with hedging that may hedge. */

@@ -3,6 +3,7 @@ import type { Passwords } from '../core/accounts/passwords.ts'
 import type { RegistrationConfig, SingleSignOnConfig } from '../core/accounts/single-sign-on.ts'
 import type { RepeatTimer } from '../core/jobs/repeating.ts'
 import type { Plans } from '../core/limits/plans.ts'
+import type { Catalog } from '../core/models/models.ts'
 import type { Clock, Log } from '../core/ports.ts'
 import type { DailyUsage } from '../core/usage/usage-record.ts'
 import type { Database } from '../database/database.ts'
@@ -27,6 +28,7 @@ export type ConsoleDeps = OnceDeps &
       readonly privateWebhooks: boolean
     }
     readonly database: Database
+    readonly catalog: Pick<Catalog, 'resolve'>
     readonly clock: Pick<Clock, 'now'>
     readonly timer: RepeatTimer
     readonly log: Pick<Log, 'info' | 'warn' | 'error'>

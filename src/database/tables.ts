@@ -74,6 +74,8 @@ export const accounts = pgTable(
     continue: text('continue', { enum: [...continuePolicies] }),
     /** Whether its requests may call a second model when the first token is late. */
     hedge: boolean('hedge').notNull().default(false),
+    /** `provider/model` that savings compare with; null = the operator's. */
+    baselineModel: text('baseline_model'),
     /** Total amount ever billed to the account, as of `balanceAt`. */
     balanceMicrocents: whole('balance_microcents').notNull().default(0),
     balanceAt: time('balance_at'),
@@ -439,6 +441,10 @@ export const usageRecords = pgTable(
     ownKeyMicrocents: whole('own_key_microcents'),
     /** The part of its usage without a known price; null = none. */
     unpriced: text('unpriced', { enum: [...unpricedKinds] }),
+    /** Cost at the baseline model minus what was paid, negative if that was more; null = not comparable. */
+    routingSavedMicrocents: whole('routing_saved_microcents'),
+    /** What the prompt cache saved, negative if writing cost more; null = it was not used. */
+    cacheSavedMicrocents: whole('cache_saved_microcents'),
     attempts: smallint('attempts').notNull(),
     /** Attempts in order. */
     tried: jsonb('tried').$type<AttemptRecord[]>(),
@@ -514,6 +520,9 @@ const dailySums = () => ({
   billedMicrocents: whole('billed_microcents').notNull(),
   /** Catalog cost of calls with the account's own provider keys. */
   ownKeyMicrocents: whole('own_key_microcents').notNull().default(0),
+  /** Negative if more was paid. */
+  routingSavedMicrocents: whole('routing_saved_microcents').notNull().default(0),
+  cacheSavedMicrocents: whole('cache_saved_microcents').notNull().default(0),
   /**
    * Latency counts of completed requests, total and to the first content, in the buckets of
    * `core/usage/latency-histogram.ts`.

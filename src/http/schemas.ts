@@ -46,6 +46,7 @@ export const time = Type.String({
 })
 export const day = Type.String({ format: 'date', description: 'a UTC day', examples: ['2026-05-05'] })
 export const usd = Type.Number({ minimum: 0, description: 'US dollars, to 1e-8', examples: [0.00042] })
+export const signedUsd = Type.Number({ description: 'US dollars, to 1e-8', examples: [0.00042] })
 export const count = Type.Integer({ minimum: 0, examples: [12] })
 export const share = Type.Number({ minimum: 0, maximum: 1, examples: [0.42] })
 export const queryType = oneOf(queryTypes)
@@ -115,6 +116,10 @@ export const accountShape = namedSchema('Account', {
   continue: {
     ...orNull(oneOf(continuePolicies)),
     description: 'who may continue its cut texts; null = the request chooses',
+  },
+  baseline_model: {
+    ...orNull(modelName),
+    description: 'model that savings compare with; null = the one of the operator',
   },
   limits: limitsShape,
   created_at: time,

@@ -9,6 +9,7 @@ import type { Clock } from '../core/ports.ts'
 import { createRecentMap } from '../core/text/recent-map.ts'
 import { asksForHour } from '../core/usage/source-charges.ts'
 import type { CacheAffinity, CachePlace } from '../models/cache-affinity.ts'
+import { getPromptCache } from '../models/catalog.ts'
 import { type ConversationState, leastCachedTokens, settleTurn } from '../models/conversation.ts'
 import type { ChosenEffort } from '../models/effort.ts'
 
@@ -24,6 +25,11 @@ export type CacheAffinityTracker = {
   digest(accountId: string, text: string): string
   /** Returns which beginning of this request was sent within the last minutes, to any model; null = none. */
   seen(accountId: string, request: ChatRequest): AutomaticCacheMarks | null
+  /**
+   * Returns the input tokens of the request before with the same beginning, to any model, as far as `model` would still have
+   * them cached; 0 = none.
+   */
+  tokensBefore(accountId: string, request: ChatRequest, model: string): number
   /**
    * Records an answered request. `isCached`: the upstream read its input from the cache, or wrote it; null = it reported
    * neither, but may have written it.
@@ -55,8 +61,6 @@ type Line = Required<CacheAffinity> & {
 }
 
 const maximumTies = 10_000
-/** Providers keep a cached prefix for 5 to 10 minutes after its last use (Anthropic, OpenAI; Google publishes nothing). */
-const usuallyKeptMs = 5 * 60_000
 /** Characters of a beginning that are compared, in addition to its length. */
 const comparedCharacters = 8_192
 
@@ -65,10 +69,10 @@ export function createCacheAffinity(clock: Pick<Clock, 'monotonic'>, salt: Uint8
   const secret = Buffer.from(salt).toString('base64')
   const lines = createRecentMap<Line>(maximumTies)
 
-  const fresh = (key: string | null): Line | null => {
+  const fresh = (key: string | null, keptMs?: number): Line | null => {
     const line = key === null ? undefined : lines.get(key)
     if (line === undefined || line.tokens < leastCachedTokens) return null
-    return clock.monotonic() - line.at <= line.keptMs ? line : null
+    return clock.monotonic() - line.at <= (keptMs ?? line.keptMs) ? line : null
   }
   const name = (accountId: string, kind: string, text: string) =>
     Bun.SHA256.hash(`${secret} ${accountId} ${kind} ${text}`, 'base64')
@@ -93,12 +97,13 @@ export function createCacheAffinity(clock: Pick<Clock, 'monotonic'>, salt: Uint8
   const findLine = (
     accountId: string,
     request: ChatRequest,
+    keptMs?: number,
   ): { readonly line: Line; readonly part: AutomaticCacheMarks } | null => {
     if (request.bodyCharacters < leastCachedCharacters) return null
     const { conversation, system } = getKeys(accountId, request)
-    const own = continues(request) ? fresh(conversation) : null
+    const own = continues(request) ? fresh(conversation, keptMs) : null
     if (own !== null) return { line: own, part: 'conversation' }
-    const shared = fresh(system)
+    const shared = fresh(system, keptMs)
     return shared === null ? null : { line: shared, part: 'system' }
   }
 
@@ -111,6 +116,8 @@ export function createCacheAffinity(clock: Pick<Clock, 'monotonic'>, salt: Uint8
       return found.part === 'conversation' ? { model, tokens, place } : { model, tokens }
     },
     seen: (accountId, request) => findLine(accountId, request)?.part ?? null,
+    tokensBefore: (accountId, request, model) =>
+      findLine(accountId, request, keptFor(request, model))?.line.tokens ?? 0,
     find(accountId, request) {
       if (!continues(request)) return null
       const line = lines.get(getKeys(accountId, request).conversation)
@@ -151,7 +158,8 @@ const charactersPerToken = 4
 /** Returns how long the model's provider keeps what the client asked it to keep, in milliseconds. */
 function keptFor(request: ChatRequest, model: string): number {
   if (model.startsWith('openai/') && request.extras.prompt_cache_retention === '24h') return 24 * 3_600_000
-  return model.startsWith('anthropic/') && asksForHour(request) ? 3_600_000 : usuallyKeptMs
+  if (model.startsWith('anthropic/') && asksForHour(request)) return 3_600_000
+  return getPromptCache(model.slice(0, model.indexOf('/'))).keptMinutes * 60_000
 }
 
 /** Returns what all requests of a conversation share beside its instructions; a digest of it may be kept, never the text. */

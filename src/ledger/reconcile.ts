@@ -15,12 +15,16 @@ import {
 } from '../core/usage/usage-truth.ts'
 import type { Database } from '../database/database.ts'
 import {
+  areDifferent,
   compareTagSums,
   type DailyPlace,
   type DailySums,
+  jsonSums,
+  ledgerSums,
   type Replaced,
   readReplaced,
   type TagDifference,
+  totalColumns,
 } from './reconcile/tag-sums.ts'
 
 /** UTC days `YYYY-MM-DD`, inclusive; of one account if given. */
@@ -122,33 +126,21 @@ async function compareSums(database: Database, { from, to, accountId }: AuditSco
         select
           account_id, (at at time zone 'UTC')::date as day, key_id,
           case when model = '' then '' else provider || '/' || model end as model,
-          count(*) as requests, count(*) filter (where status = 'completed') as completed,
-          sum(input_tokens)::bigint as input_tokens, sum(cached_input_tokens)::bigint as cached_input_tokens,
-          sum(output_tokens)::bigint as output_tokens, sum(reasoning_tokens)::bigint as reasoning_tokens,
-          sum(billed_microcents)::bigint as billed_microcents,
-          coalesce(sum(own_key_microcents), 0)::bigint as own_key_microcents
+          ${ledgerSums(sql)}
         from usage_records
         where at >= (${from}::text || ' 00:00+00')::timestamptz
           and at < (${to}::text || ' 00:00+00')::timestamptz + interval '1 day'
           ${accountId === null ? sql`` : sql`and account_id = ${accountId}`}
         group by 1, 2, 3, 4
       ), rollup as (
-        select * from usage_daily
+        select ${totalColumns(sql)} from usage_daily
         where day between ${from}::text::date and ${to}::text::date
           ${accountId === null ? sql`` : sql`and account_id = ${accountId}`}
       ), different as (
         select
-          'rollup' as kind, account_id, day, key_id, model,
-          case when ledger.requests is null then null else to_json(ledger) end as ledger,
-          case when rollup.requests is null then null else to_json(rollup) end as rollup
+          'rollup' as kind, account_id, day, key_id, model, ${jsonSums(sql)}
         from ledger full join rollup using (account_id, day, key_id, model)
-        where (
-          ledger.requests, ledger.completed, ledger.input_tokens, ledger.cached_input_tokens, ledger.output_tokens,
-          ledger.reasoning_tokens, ledger.billed_microcents, ledger.own_key_microcents
-        ) is distinct from (
-          rollup.requests, rollup.completed, rollup.input_tokens, rollup.cached_input_tokens, rollup.output_tokens,
-          rollup.reasoning_tokens, rollup.billed_microcents, rollup.own_key_microcents
-        )
+        where ${areDifferent(sql)}
         order by account_id, day, key_id, model
         limit ${maximumDifferences}
       )
@@ -160,31 +152,7 @@ async function compareSums(database: Database, { from, to, accountId }: AuditSco
     auditDeadlineMs,
   )
   const totals = JSON.parse(rows[0]?.totals ?? '{}') as Pick<Audit, 'requests' | 'billed_microcents'>
-  type Row = DailyPlace & { readonly ledger: DailySums | null; readonly rollup: DailySums | null }
-  const different = JSON.parse(rows[0]?.differences ?? '[]') as Row[]
-  return { totals, differences: different.map(shownRow) }
-}
-
-function shownRow(
-  row: DailyPlace & { readonly ledger: DailySums | null; readonly rollup: DailySums | null },
-): Difference {
-  const { account_id, day, key_id, model } = row
-  return { kind: 'rollup', account_id, day, key_id, model, ledger: onlySums(row.ledger), rollup: onlySums(row.rollup) }
-}
-
-function onlySums(sums: DailySums | null): DailySums | null {
-  return (
-    sums && {
-      requests: sums.requests,
-      completed: sums.completed,
-      input_tokens: sums.input_tokens,
-      cached_input_tokens: sums.cached_input_tokens,
-      output_tokens: sums.output_tokens,
-      reasoning_tokens: sums.reasoning_tokens,
-      billed_microcents: sums.billed_microcents,
-      own_key_microcents: sums.own_key_microcents,
-    }
-  )
+  return { totals, differences: JSON.parse(rows[0]?.differences ?? '[]') as Difference[] }
 }
 
 /** Compares the ledger plus waiting records with the limit counters and the rejected records. */

@@ -99,6 +99,8 @@ export type LoggedRequest = Required<
     | 'upstream_id'
     | 'reserved_microcents'
     | 'own_key_microcents'
+    | 'routing_saved_microcents'
+    | 'cache_saved_microcents'
     | 'shortfall_microcents'
     | 'tags'
     | 'tried'
@@ -117,6 +119,9 @@ export type LoggedRequest = Required<
   readonly own_key_microcents: number | null
   /** The part of its usage without a known price; null = none. */
   readonly unpriced: UnpricedKind | null
+  /** Null = not comparable with the baseline, and the prompt cache was not used. */
+  readonly routing_saved_microcents: number | null
+  readonly cache_saved_microcents: number | null
   /** Null as for `dialect`. */
   readonly tried: readonly AttemptRecord[] | null
   /** Null = none. */
@@ -149,7 +154,7 @@ export const requestColumns = (sql: Queries) => sql`
   upstream_id, routing_mode, strategy, query_type, streamed, dialect, status, error_code, finish_reason,
   input_tokens::float8, cached_input_tokens::float8, cache_write_tokens::float8, output_tokens::float8,
   reasoning_tokens::float8, estimated, billed_microcents::float8, search_microcents::float8, fetch_microcents::float8, hedge_microcents::float8,
-  own_key_microcents::float8, unpriced, attempts, tried, latency_ms::float8, first_token_ms::float8, metadata, tags, trace ->> 'e' as effort`
+  own_key_microcents::float8, unpriced, routing_saved_microcents::float8, cache_saved_microcents::float8, attempts, tried, latency_ms::float8, first_token_ms::float8, metadata, tags, trace ->> 'e' as effort`
 
 /** Columns of the key of the request `found`. */
 export const keyColumns = (sql: Queries) => sql`

@@ -111,6 +111,8 @@ const changing = [
     'hedge_microcents',
     'own_key_microcents',
     'unpriced',
+    'routing_saved_microcents',
+    'cache_saved_microcents',
     'attempts',
     'tried',
     'latency_ms',
@@ -230,7 +232,8 @@ const byName = <T>(sums: ReadonlyMap<string, T>): T[] =>
 
 const places = ['account_id', 'day', 'key_id', 'model'] as const
 const tokens = ['input_tokens', 'cached_input_tokens', 'output_tokens', 'reasoning_tokens'] as const
-const counts = ['requests', 'completed', 'failed', ...tokens, 'billed_microcents', 'own_key_microcents'] as const
+const money = ['billed_microcents', 'own_key_microcents', 'routing_saved_microcents', 'cache_saved_microcents'] as const
+const counts = ['requests', 'completed', 'failed', ...tokens, ...money] as const
 const histograms = ['latency', 'first_token'] as const
 
 type Place = Record<(typeof places)[number], string> & { readonly tag?: string }
@@ -264,11 +267,19 @@ function getPlace({ record, at }: LedgerRow): Place {
 }
 
 function addRecord(all: Map<string, Sums>, place: Place, record: UsageRecord): void {
-  const { status, latency_ms, first_token_ms, own_key_microcents = 0 } = record
+  const { status, latency_ms, first_token_ms } = record
   const name = Object.values(place).join('\n')
   const isCompleted = status === 'completed'
   const failed = Number(status === 'failed' || status === 'blocked')
-  const added: Counts = { ...record, requests: 1, completed: Number(isCompleted), failed, own_key_microcents }
+  const added: Counts = {
+    ...record,
+    requests: 1,
+    completed: Number(isCompleted),
+    failed,
+    own_key_microcents: record.own_key_microcents ?? 0,
+    routing_saved_microcents: record.routing_saved_microcents ?? 0,
+    cache_saved_microcents: record.cache_saved_microcents ?? 0,
+  }
   let sums = all.get(name)
   if (sums === undefined) {
     sums = { ...added, ...place, latency: emptyHistogram(), first_token: emptyHistogram() }

@@ -59,7 +59,8 @@ function getDays(sql: TransactionSql, scope: UsageScope, period: UsagePeriod) {
   const ofTag = isTagged ? taggedBy(sql, period) : sql``
   const linesIn = (isOfTag: boolean, own: ReturnType<typeof visibleRecords>) => sql`
     select day, key_id, model, ${isTagged ? sql`tag` : sql`null`} as tag, requests, completed, failed, input_tokens, cached_input_tokens, output_tokens,
-      reasoning_tokens, billed_microcents, own_key_microcents, latency, first_token
+      reasoning_tokens, billed_microcents, own_key_microcents, routing_saved_microcents, cache_saved_microcents, latency,
+      first_token
     from ${isOfTag ? sql`usage_tags_daily` : sql`usage_daily`}
     where account_id = ${scope.accountId} and day between ${from}::text::date and ${to}::text::date ${ofKey} ${own} ${ofTag}`
   const { userId, projectIds = [] } = scope
@@ -78,7 +79,7 @@ function getDays(sql: TransactionSql, scope: UsageScope, period: UsagePeriod) {
   const unserved = sql`
       union all
       select (at at time zone 'UTC')::date, key_id, moved.model, tag, moved.sign, 0,
-        moved.sign * (status in ('failed', 'blocked'))::int, 0, 0, 0, 0, 0, 0, '{}', '{}'
+        moved.sign * (status in ('failed', 'blocked'))::int, 0, 0, 0, 0, 0, 0, 0, 0, '{}', '{}'
       from (
         select at, key_id, status, requested_model, ${isTagged ? sql`tag` : isDivided ? getProjectTag(sql) : sql`null`} as tag
         from usage_records ${isTagged ? eachTag(sql) : sql``}
@@ -106,13 +107,15 @@ function movedToProjects(sql: TransactionSql, scope: UsageScope, period: UsagePe
   return sql`
     select day, key_id, model, case sign when 1 then tag end, sign * requests, sign * completed, sign * failed,
       sign * input_tokens, sign * cached_input_tokens, sign * output_tokens, sign * reasoning_tokens,
-      sign * billed_microcents, sign * own_key_microcents, ${counts('latency')}, ${counts('first_token')}
+      sign * billed_microcents, sign * own_key_microcents, sign * routing_saved_microcents, sign * cache_saved_microcents,
+      ${counts('latency')}, ${counts('first_token')}
     from (
       select day, ${hasKeys ? sql`key_id` : sql`null`} as key_id, ${hasModels ? sql`model` : sql`null`} as model, tag,
         sum(requests) as requests, sum(completed) as completed, sum(failed) as failed, sum(input_tokens) as input_tokens,
         sum(cached_input_tokens) as cached_input_tokens, sum(output_tokens) as output_tokens,
         sum(reasoning_tokens) as reasoning_tokens, sum(billed_microcents) as billed_microcents,
-        sum(own_key_microcents) as own_key_microcents,
+        sum(own_key_microcents) as own_key_microcents, sum(routing_saved_microcents) as routing_saved_microcents,
+        sum(cache_saved_microcents) as cache_saved_microcents,
         ${addedCounts(sql, 'latency')} as latency, ${addedCounts(sql, 'first_token')} as first_token
       from usage_tags_daily
       where account_id = ${scope.accountId} and day between ${from}::text::date and ${to}::text::date
@@ -176,7 +179,9 @@ function getLog(sql: TransactionSql, scope: UsageScope, period: UsagePeriod) {
       count(*) filter (where status in ('failed', 'blocked')) as failed, sum(input_tokens) as input_tokens,
       sum(cached_input_tokens) as cached_input_tokens, sum(output_tokens) as output_tokens,
       sum(reasoning_tokens) as reasoning_tokens, sum(billed_microcents) as billed_microcents,
-      coalesce(sum(own_key_microcents), 0) as own_key_microcents, slots
+      coalesce(sum(own_key_microcents), 0) as own_key_microcents,
+      coalesce(sum(routing_saved_microcents), 0) as routing_saved_microcents,
+      coalesce(sum(cache_saved_microcents), 0) as cache_saved_microcents, slots
     from (
       select *, ${getDurationSlots(sql)} as slots ${has('project') && !isTagged ? sql`, ${getProjectTag(sql)} as tag` : sql``}
       from usage_records ${isTagged ? eachTag(sql) : sql``}

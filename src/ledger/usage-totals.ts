@@ -32,6 +32,8 @@ export type UsageSums = {
   readonly billed_microcents: number
   /** Catalog cost of calls with own provider keys, which is not billed. */
   readonly own_key_microcents: number
+  readonly routing_saved_microcents: number
+  readonly cache_saved_microcents: number
   /** Latency counts of completed requests in the buckets of `core/usage/latency-histogram.ts`. */
   readonly latency: readonly number[]
   readonly first_token: readonly number[]
@@ -163,6 +165,8 @@ function sumOfSums(all: readonly UsageSums[]): UsageSums {
     reasoning_tokens: sum('reasoning_tokens'),
     billed_microcents: sum('billed_microcents'),
     own_key_microcents: sum('own_key_microcents'),
+    routing_saved_microcents: sum('routing_saved_microcents'),
+    cache_saved_microcents: sum('cache_saved_microcents'),
     latency: counts('latency'),
     first_token: counts('first_token'),
   }
@@ -203,5 +207,7 @@ const summed = (sql: TransactionSql, scope: UsageScope, period: UsagePeriod) => 
   coalesce(sum(reasoning_tokens), 0)::float8 as reasoning_tokens,
   coalesce(sum(billed_microcents), 0)::float8 as billed_microcents,
   coalesce(sum(own_key_microcents), 0)::float8 as own_key_microcents,
+  coalesce(sum(routing_saved_microcents), 0)::float8 as routing_saved_microcents,
+  coalesce(sum(cache_saved_microcents), 0)::float8 as cache_saved_microcents,
   ${readsLog(scope, period) ? summedBySlots(sql, 'latency_ms') : summedCounts(sql, 'latency')} as latency,
   ${readsLog(scope, period) ? summedBySlots(sql, 'first_token_ms') : summedCounts(sql, 'first_token')} as first_token`

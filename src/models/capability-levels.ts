@@ -16,6 +16,8 @@ export const routingSchema = strictObject({
   strong_share: Type.Optional(Type.Number({ minimum: 0, maximum: 1 })),
   middle_share: Type.Optional(Type.Number({ minimum: 0, maximum: 1 })),
   hedge_share: Type.Optional(Type.Number({ minimum: 0, maximum: 1 })),
+  /** The model that savings compare with. */
+  baseline_model: Type.Optional(Type.String()),
 })
 type RoutingRow = Static<typeof routingSchema>
 

@@ -111,6 +111,17 @@ const rowSchema = object({
   }),
 })
 
+const promptCache = object({
+  why: text,
+  /** Shorter prompts are not cached, and a cached beginning is a multiple of the step. */
+  leastTokens: number,
+  stepTokens: number,
+  /** After the last use. */
+  keptMinutes: number,
+  /** Only marked input is cached. */
+  isMarked: flag,
+})
+
 const fileSchema = object({
   /** The date (UTC) of this catalog's data. */
   date: text,
@@ -122,13 +133,15 @@ const fileSchema = object({
     livebench_global_average: text,
     arena_text_score: text,
   }),
+  /** How a provider caches prompts. Other providers are taken to cache like OpenAI. */
+  promptCaches: object({ openai: promptCache, anthropic: promptCache, google: promptCache }),
   rules: Type.Record(text, object({ why, ...parameterRules })),
   models: Type.Array(rowSchema),
 })
 
 type CatalogRow = Static<typeof rowSchema>
 
-const { date, sources, attributions, rules, models: rows } = checked(file)
+const { date, sources, attributions, promptCaches, rules, models: rows } = checked(file)
 
 function checked(value: unknown): Static<typeof fileSchema> {
   if (Value.Check(fileSchema, value)) return value
@@ -137,6 +150,11 @@ function checked(value: unknown): Static<typeof fileSchema> {
 }
 
 export { attributions, date as catalogueDate, sources }
+
+/** Returns how a provider caches prompts. */
+export function getPromptCache(provider: string): Static<typeof promptCache> {
+  return provider === 'anthropic' || provider === 'google' ? promptCaches[provider] : promptCaches.openai
+}
 
 /** The intelligence index that counts as quality 1: slightly above the best published one, 57.6. */
 const bestIndex = 60

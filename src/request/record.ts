@@ -28,22 +28,27 @@ import { logLengthRatio } from '../learning/learning-cell.ts'
 import type { RecentPrompts } from '../learning/recent-prompts.ts'
 import { inferQuality, type LengthStatistics } from '../learning/response-quality.ts'
 import type { ChosenEffort } from '../models/effort.ts'
+import type { BaselineCost } from './baseline.ts'
 import type { AdmittedRequest, Progress } from './progress.ts'
 import { type Candidate, getEffort } from './routing/candidate.ts'
 import { requestedModel } from './routing/named-model.ts'
 import type { Route } from './routing/route.ts'
 import type { SettledCost } from './settled-cost.ts'
 
+/** Cost of a request, and of the same tokens at the baseline; null = not comparable. */
+export type RecordedCost = SettledCost & { readonly baseline: BaselineCost | null }
+
 /** Builds the record. `end` is the status of the request and its monotonic millisecond. */
 export function toUsageRecord(
   request: AdmittedRequest,
   progress: Progress,
-  cost: SettledCost,
+  cost: RecordedCost,
   end: Pick<Progress, 'outcome' | 'errorCode'> & { readonly at: number },
 ): UsageRecord {
   const { request: question, caller, plan, startedMonotonic } = request
   const { reservation } = progress
   const { response, model, estimated, owed, billed, search, fetch, hedge, ownKey, otherUsages, unpriced } = cost
+  const { baseline, cacheSaved } = cost
   const usage = otherUsages.reduce(getSum, wholeUsage(cost))
   return {
     request_id: request.requestId,
@@ -77,6 +82,8 @@ export function toUsageRecord(
     ...(hedge === 0 ? {} : { hedge_microcents: hedge }),
     ...(ownKey === null ? {} : { own_key_microcents: ownKey }),
     ...(unpriced === null ? {} : { unpriced }),
+    ...(baseline === null ? {} : { routing_saved_microcents: baseline.saved }),
+    ...(cacheSaved === null ? {} : { cache_saved_microcents: cacheSaved }),
     attempts: Math.min(progress.attempts.length, maximumRecordedAttempts),
     tried: toAttemptRecords(progress, startedMonotonic),
     latency_ms: Math.round(end.at - startedMonotonic),
@@ -225,6 +232,7 @@ export function toRequestTrace(
     readonly parts: SettledCost['parts']
     /** Effort of the response; absent = none. */
     readonly effort?: ChosenEffort
+    readonly baseline: BaselineCost | null
   },
   { fallback, rules }: Pick<ChatRequest, 'fallback' | 'rules'>,
 ): RequestTrace {
@@ -233,6 +241,7 @@ export function toRequestTrace(
     ...tracedAttempts(attempts),
     ...tracedSkips(attempts),
     ...(cost.rates === null ? {} : { b: sumOfParts(cost.rates, cost), r: tracedPrices(cost.rates, cost) }),
+    ...tracedBaseline(cost),
     ...tracedDecision(decision),
     ...(fallback === 'any' ? {} : { f: fallback }),
     ...(rules?.acted == null ? {} : { u: rules.acted }),
@@ -287,6 +296,10 @@ function tracedSkips(attempts: readonly Attempt[]): Pick<RequestTrace, 'k'> {
 
 function isSkip(outcome: AttemptOutcome): outcome is AttemptSkip {
   return attemptSkips.some(attemptSkip => attemptSkip === outcome)
+}
+
+function tracedBaseline({ baseline }: Pick<RecordedCost, 'baseline'>): Pick<RequestTrace, 'v'> {
+  return baseline === null ? {} : { v: [baseline.model, baseline.microcents, baseline.cached, baseline.written] }
 }
 
 /** Returns the moderation layer that decided, and the field that the error names. */

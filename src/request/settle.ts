@@ -5,16 +5,24 @@
 
 import { isChat } from '../core/chat/chat.ts'
 import type { ResponseSummary, TokenUsage } from '../core/chat/chat-events.ts'
-import { type Catalog, fullName } from '../core/models/models.ts'
+import { fullName } from '../core/models/models.ts'
 import type { Clock, Log } from '../core/ports.ts'
 import type { UsageRecord } from '../core/usage/usage-record.ts'
 import type { CacheAffinityTracker } from '../learning/cache-affinity.ts'
 import type { EstimateCalibrator } from '../learning/estimate-calibration.ts'
 import type { Meter } from '../limits/meter.ts'
 import { likelyInputTokens } from '../text/tokens/tokens.ts'
+import { type BaselineDeps, compareWithBaseline } from './baseline.ts'
 import { baseCost, expectedOutput, usualOutputTokens, usualWebTokens } from './cost-estimate.ts'
 import type { AdmittedRequest, Progress } from './progress.ts'
-import { type LearningEntryDeps, toLearningEntry, toRequestTrace, toResponseSummary, toUsageRecord } from './record.ts'
+import {
+  type LearningEntryDeps,
+  type RecordedCost,
+  toLearningEntry,
+  toRequestTrace,
+  toResponseSummary,
+  toUsageRecord,
+} from './record.ts'
 import { type Candidate, getEffort } from './routing/candidate.ts'
 import type { Route } from './routing/route.ts'
 import { paysInFull, type SettledCost, settledCost } from './settled-cost.ts'
@@ -35,9 +43,9 @@ export type SettledRequest = {
 }
 
 export type SettleDeps = LearningEntryDeps &
+  BaselineDeps &
   EstimateDeps & {
     readonly meter: Pick<Meter, 'settle'>
-    readonly catalog: Pick<Catalog, 'resolve'>
     readonly clock: Pick<Clock, 'now' | 'monotonic'>
     readonly log: Pick<Log, 'warn'>
     readonly observe: { settled(request: SettledRequest): void }
@@ -53,7 +61,7 @@ export async function settle(
   progress: Progress,
   settled?: (record: UsageRecord) => Promise<void>,
 ): Promise<ResponseSummary> {
-  const cost = settledCost(deps.catalog, request, progress)
+  const cost = recordedCost(deps, request, progress)
   const { response, model, billed } = cost
   if (model !== null && cost.isCut)
     deps.log.warn('bill_capped_at_reservation', {
@@ -98,9 +106,14 @@ function getTokens(record: UsageRecord): number {
   return record.input_tokens + record.output_tokens
 }
 
-export type CheckpointDeps = {
+/** Returns the cost of a request, and what it would have cost at the baseline. */
+function recordedCost(deps: BaselineDeps, request: AdmittedRequest, progress: Progress): RecordedCost {
+  const cost = settledCost(deps.catalog, request, progress)
+  return { ...cost, baseline: compareWithBaseline(deps, request, cost) }
+}
+
+export type CheckpointDeps = BaselineDeps & {
   readonly meter: Pick<Meter, 'checkpoint'>
-  readonly catalog: Pick<Catalog, 'resolve'>
   readonly clock: Pick<Clock, 'monotonic'>
 }
 
@@ -110,7 +123,7 @@ export type CheckpointDeps = {
  */
 export function checkpoint(deps: CheckpointDeps, request: AdmittedRequest, progress: Progress): void {
   deps.meter.checkpoint(progress.reservation, () => {
-    const cost = { ...settledCost(deps.catalog, request, progress), estimated: true }
+    const cost = { ...recordedCost(deps, request, progress), estimated: true }
     const end = { outcome: 'failed', errorCode: 'service_unavailable', at: deps.clock.monotonic() } as const
     const record = { ...toUsageRecord(request, progress, cost, end), truth: 'checkpoint' } as const
     return {

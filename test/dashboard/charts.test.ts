@@ -5,7 +5,7 @@ import { type ScoredModel, tellChoice } from '../../src/dashboard/state/choice.t
 import { rangeBefore, usageQuery } from '../../src/dashboard/state/filters.ts'
 import { layoutFlow, toFlow } from '../../src/dashboard/state/flow.ts'
 import { formatUsd, projectUse, tellPace } from '../../src/dashboard/state/format.ts'
-import { getCacheSavings, splitSeries } from '../../src/dashboard/state/usage-series.ts'
+import { splitSeries } from '../../src/dashboard/state/usage-series.ts'
 
 const sums = {
   requests: 0,
@@ -18,6 +18,8 @@ const sums = {
   total_tokens: 0,
   cost_usd: 0,
   own_key_cost_usd: 0,
+  routing_saved_usd: 0,
+  cache_saved_usd: 0,
   latency_p50_ms: null,
   latency_p95_ms: null,
   first_token_p50_ms: null,
@@ -235,22 +237,4 @@ describe('rangeBefore', () => {
   ])('has the length of the range and ends where it begins: %s', (_, filters, query) => {
     expect(rangeBefore(usageQuery(filters, { now }))).toEqual(query)
   })
-})
-
-test('getCacheSavings: counts cached tokens at the difference of both prices, for models with a cached price only', () => {
-  const rates = { currency: 'USD', output_per_mtok: 9, cache_write_per_mtok: null, long_context: null } as const
-  const price = (input: number, cached: number | null) => ({
-    ...rates,
-    input_per_mtok: input,
-    cached_input_per_mtok: cached,
-    variants: [],
-  })
-  const of = (model: string, tokens: number) => ({ model, ...sums, cached_input_tokens: tokens })
-  const data = [of('a/one', 2_000_000), of('a/two', 1_000_000), of('a/unknown', 1_000_000)]
-  const catalog = [
-    { name: 'a/one', pricing: price(3, 0.3) },
-    { name: 'a/two', pricing: price(5, null) },
-  ]
-  expect(getCacheSavings({ ...usage, data }, catalog)).toBeCloseTo(5.4, 9)
-  expect(getCacheSavings(undefined, catalog)).toBe(0)
 })

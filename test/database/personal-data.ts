@@ -21,14 +21,15 @@ const decision =
 const [deleted, kept, shared] = [decision('deleted'), decision('kept'), decision('shared')]
 
 const sums = `requests completed failed input_tokens cached_input_tokens output_tokens reasoning_tokens billed_microcents
-  own_key_microcents latency first_token`
+  own_key_microcents routing_saved_microcents cache_saved_microcents latency first_token`
 
 export const decisions: Readonly<Record<string, Decision>> = {
   // The customer ID is the operator's link to invoices at Stripe.
   accounts: kept(
     'name',
     `id plan requests_per_minute concurrent_requests daily_tokens daily_cost_microcents version cycle_started_at
-    cycle_ends_at plan_after_cycle grace_ends_at unpaid_since soft_cap_microcents web fallback continue hedge balance_microcents
+    cycle_ends_at plan_after_cycle grace_ends_at unpaid_since soft_cap_microcents web fallback continue hedge baseline_model
+    balance_microcents
     balance_at requires_totp stripe_customer_id is_operator deleted_at created_at updated_at`,
   ),
   users: kept(
@@ -82,7 +83,8 @@ export const decisions: Readonly<Record<string, Decision>> = {
     `request_id at account_id key_id provider model requested_model upstream_id routing_mode strategy query_type streamed
     dialect status error_code finish_reason input_tokens cached_input_tokens cache_write_tokens output_tokens
     reasoning_tokens estimated billed_microcents reserved_microcents shortfall_microcents search_microcents
-    fetch_microcents hedge_microcents own_key_microcents unpriced attempts tried latency_ms first_token_ms trace truth
+    fetch_microcents hedge_microcents own_key_microcents unpriced routing_saved_microcents
+    cache_saved_microcents attempts tried latency_ms first_token_ms trace truth
     learning_epoch quality influenced choice_probability enhanced rating is_helpful rated_quality rated_at`,
   ),
   rejected_requests: deleted(

@@ -161,6 +161,8 @@ function getSum(matching: readonly UsageRecord[]): UsageSums {
     reasoning_tokens: sum('reasoning_tokens'),
     billed_microcents: sum('billed_microcents'),
     own_key_microcents: matching.reduce((all, { own_key_microcents = 0 }) => all + own_key_microcents, 0),
+    routing_saved_microcents: matching.reduce((all, record) => all + (record.routing_saved_microcents ?? 0), 0),
+    cache_saved_microcents: matching.reduce((all, record) => all + (record.cache_saved_microcents ?? 0), 0),
     latency: getCounts(matching, ({ latency_ms }) => latency_ms),
     first_token: getCounts(matching, ({ first_token_ms }) => first_token_ms),
   }

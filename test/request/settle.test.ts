@@ -129,19 +129,24 @@ async function settled(given: Given) {
   progress.outcome = ended ? 'completed' : 'client_closed'
   const noted: (() => InterimUsage)[] = []
   const noting = { checkpoint: (_: Reservation, used: () => InterimUsage) => void noted.push(used) }
-  checkpoint({ meter: noting, catalog: loadedCatalog, clock: systemClock }, request, progress)
+  const comparing = {
+    catalog: loadedCatalog,
+    endpoints: new Map(),
+    config: { routing: { baselineModel: null } },
+    ties: createCacheAffinity(systemClock, new Uint8Array(32)),
+  }
+  checkpoint({ ...comparing, meter: noting, clock: systemClock }, request, progress)
   const interim = noted[0]?.()
   const receipt = await settle(
     {
+      ...comparing,
       meter,
-      catalog: loadedCatalog,
       clock: systemClock,
       log: { warn: event => void warnings.push(event) },
       observe: { settled() {} },
       learning: { of: () => null },
       prompts: createAnalysisCache(readers, createKeyedDigests(new Uint8Array(32))),
       calibration: createEstimateCalibration({ clock: systemClock }),
-      ties: createCacheAffinity(systemClock, new Uint8Array(32)),
     },
     request,
     progress,

@@ -356,6 +356,7 @@ describe('team', () => {
     ])
     const account = await as(admin, 'GET', '/account')
     expect(Object.keys(account.body).sort()).toEqual([
+      'baseline_model',
       'continue',
       'created_at',
       'fallback',

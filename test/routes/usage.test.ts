@@ -165,6 +165,9 @@ describe('GET /api/v1/requests', () => {
       fetch_cost_usd: 0,
       hedge_cost_usd: 0,
       own_key_cost_usd: null,
+      unpriced: null,
+      routing_saved_usd: null,
+      cache_saved_usd: null,
       tags: null,
       user_id: expect.stringMatching(/^usr_/),
       user_email: expect.stringContaining('@'),
@@ -276,6 +279,8 @@ describe('GET /api/v1/usage', () => {
       total_tokens: 150_000,
       cost_usd: 0.005005,
       own_key_cost_usd: 0,
+      routing_saved_usd: 0,
+      cache_saved_usd: 0,
       failed: 2,
       latency_p50_ms: 1250,
       latency_p95_ms: 1475,
@@ -471,6 +476,8 @@ const zeros = {
   total_tokens: 0,
   cost_usd: 0,
   own_key_cost_usd: 0,
+  routing_saved_usd: 0,
+  cache_saved_usd: 0,
 }
 
 describe('GET /api/v1/requests/export', () => {
@@ -490,7 +497,7 @@ describe('GET /api/v1/requests/export', () => {
     expect(lines[0]).toContain('"0.00001000"')
     expect(lines[0]).toContain('"{""team"":""search""}"')
     expect(lines[0]).toMatch(
-      /"openai\/model-0 served 2\+298 ms","","","0.00000000","","usr_\w+","[^"]+@[^"]+","","",""$/,
+      /"openai\/model-0 served 2\+298 ms","","","0.00000000","","usr_\w+","[^"]+@[^"]+","","","","","",""$/,
     )
     expect(lines.filter(line => line.includes(`"'=cmd()"`))).toHaveLength(250)
     expect(lines.some(line => line.includes('"=cmd'))).toBe(false)

@@ -5,6 +5,7 @@ import { passwordSchema } from '../../core/accounts/passwords.ts'
 import { isAllowed } from '../../core/accounts/roles.ts'
 import { continuePolicies, fallbackPolicies } from '../../core/chat/chat.ts'
 import { highestLimits } from '../../core/limits/plans.ts'
+import { fullName, maximumNameCharacters, unknownPrices } from '../../core/models/models.ts'
 import { dayMs, formatDay } from '../../core/text/utc-days.ts'
 import { fromUsd, toUsd } from '../../core/usage/money.ts'
 import { GatewayError, shellCommand } from '../../core/validation/errors.ts'
@@ -28,6 +29,9 @@ const changeSchema = strictObject({
   requires_two_factor: Type.Optional(Type.Boolean({ description: 'owners only' })),
   fallback: nullable(oneOf(fallbackPolicies)),
   continue: nullable(oneOf(continuePolicies)),
+  baseline_model: nullable(
+    Type.String({ minLength: 1, maxLength: maximumNameCharacters, description: 'a model with known prices' }),
+  ),
   limits: Type.Optional(
     strictObject(
       {
@@ -64,7 +68,7 @@ export function account(deps: ConsoleDeps, identify: Authenticate) {
       path: '/api/v1/account',
       action: 'account.change',
       summary:
-        'Change the name, web access, hedging, fallback and continuation policy, required sign-in or limits of the account',
+        'Change the name, web access, hedging, fallback and continuation policy, baseline, required sign-in or limits of the account',
       body: changeSchema,
       examples: {
         'new name': { name: 'Difference Engines' },
@@ -73,6 +77,7 @@ export function account(deps: ConsoleDeps, identify: Authenticate) {
         'two-factor sign-in optional': { requires_two_factor: false },
         'the named model only': { fallback: 'same_model' },
         'cut texts end with an error': { continue: 'off' },
+        'the model to compare with': { baseline_model: 'openai/gpt-5.5' },
       },
       answer: accountTodayShape,
       async handle(call) {
@@ -81,10 +86,14 @@ export function account(deps: ConsoleDeps, identify: Authenticate) {
           body,
           database,
         } = call
-        const { requires_two_factor: requiresTotp, limits = {}, ...sent } = body
+        const { requires_two_factor: requiresTotp, baseline_model: baseline, limits = {}, ...sent } = body
         const hasLimits = Object.keys(limits).length > 0
         if (requiresTotp !== undefined && !isAllowed(role, 'account.secure')) throw forbidden()
-        const settings = { ...sent, ...(requiresTotp === undefined ? {} : { requiresTotp }) }
+        const settings = {
+          ...sent,
+          ...(requiresTotp === undefined ? {} : { requiresTotp }),
+          ...(baseline === undefined ? {} : { baselineModel: pricedModel(deps, 'baseline_model', baseline) }),
+        }
         const isUnchanged = Object.keys(settings).length === 0
         if (isUnchanged && !hasLimits) throw invalidField('name', 'is required unless another setting is sent')
         if (hasLimits) await changeLimits(call, limits)
@@ -107,6 +116,14 @@ export function account(deps: ConsoleDeps, identify: Authenticate) {
       handle: call => remove(deps, call),
     }),
   ])
+}
+
+/** Returns the full name of a model with known prices; null stays null. Throws `invalid_request`. */
+function pricedModel({ catalog }: Pick<ConsoleDeps, 'catalog'>, param: string, name: string | null): string | null {
+  const model = name === null ? null : catalog.resolve(name)
+  if (name !== null && (model === null || model.pricingSource === unknownPrices))
+    throw invalidField(param, 'must be a model of this gateway with known prices')
+  return model && fullName(model)
 }
 
 /** Changes the limits of the account. Throws 403 for accounts whose limits the operator decides. */

@@ -124,7 +124,7 @@ export function invalidCredentials(): GatewayError {
 export function shownAccount(
   account: Pick<
     Account,
-    'id' | 'name' | 'plan' | 'web' | 'hedge' | 'requiresTotp' | 'fallback' | 'continue' | 'createdAt'
+    'id' | 'name' | 'plan' | 'web' | 'hedge' | 'requiresTotp' | 'fallback' | 'continue' | 'baselineModel' | 'createdAt'
   >,
   limits: Limits,
 ): ShownAccount {
@@ -137,6 +137,7 @@ export function shownAccount(
     requires_two_factor: account.requiresTotp,
     fallback: account.fallback,
     continue: account.continue,
+    baseline_model: account.baselineModel,
     limits: shownLimits(limits),
     created_at: account.createdAt.toISOString(),
   }

@@ -3,7 +3,7 @@
 import { Type } from '@sinclair/typebox'
 import { tagNamePattern } from '../../core/request/tags.ts'
 import { type Cell, csvLine } from '../../core/text/csv.ts'
-import { decimalUsd, toUsd } from '../../core/usage/money.ts'
+import { decimalUsd } from '../../core/usage/money.ts'
 import { invalidField, oneOf, strictObject } from '../../core/validation/validate.ts'
 import { fileResponse } from '../../http/file-response.ts'
 import type { ConsoleDeps } from '../deps.ts'
@@ -133,10 +133,10 @@ const columns = [
 async function* getCsv(lines: readonly BreakdownLine[]): AsyncGenerator<string, void> {
   yield csvLine(columns)
   for (const line of lines) {
-    const { amountMicrocents } = line
-    // Text that begins with a minus could be a formula, and a number could not.
-    const cost = amountMicrocents < 0 ? toUsd(amountMicrocents) : decimalUsd(amountMicrocents)
-    const shown: Readonly<Record<string, Cell>> = { ...shownBreakdownLine(line), cost_usd: cost }
+    const shown: Readonly<Record<string, Cell>> = {
+      ...shownBreakdownLine(line),
+      cost_usd: decimalUsd(line.amountMicrocents),
+    }
     yield csvLine(columns.map(column => shown[column] ?? null))
   }
 }

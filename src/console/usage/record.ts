@@ -117,7 +117,12 @@ function shownCost(row: TracedRequest): RequestRecord['cost'] {
     total_usd: toUsd(row.billed_microcents),
     unbilled_usd: toUsd(row.shortfall_microcents),
     prices: trace.r === undefined ? null : shownPrices(trace.r),
+    baseline: trace.v === undefined ? null : shownBaseline(trace.v),
   }
+}
+
+function shownBaseline([model, microcents, cached, written]: NonNullable<RequestTrace['v']>) {
+  return { model, cost_usd: toUsd(microcents), cached_input_tokens: cached, cache_write_tokens: written }
 }
 
 function shownPrices([input, cached, written, output, source]: NonNullable<RequestTrace['r']>) {
@@ -163,6 +168,8 @@ export function shownRejected(row: RejectedRequest): ShownRequest {
     hedge_cost_usd: 0,
     own_key_cost_usd: null,
     unpriced: null,
+    routing_saved_usd: null,
+    cache_saved_usd: null,
     attempts: 0,
     tried: [],
     latency_ms: row.latency_ms,

@@ -5,7 +5,19 @@ import { actedRuleShape } from '../../core/policy/rules.ts'
 import { mostCountedRejections, usageGroups, usageSplits } from '../../core/usage/usage-groups.ts'
 import { attemptOutcomes, recordedDialects, unpricedKinds } from '../../core/usage/usage-record.ts'
 import { oneOf, strictObject } from '../../core/validation/validate.ts'
-import { count, day, id, modelName, namedSchema, orNull, share, text, time, usd } from '../../http/schemas.ts'
+import {
+  count,
+  day,
+  id,
+  modelName,
+  namedSchema,
+  orNull,
+  share,
+  signedUsd,
+  text,
+  time,
+  usd,
+} from '../../http/schemas.ts'
 import { deciders } from './explain-request.ts'
 
 /** One attempt on a model. */
@@ -68,6 +80,15 @@ const logged = {
     ...orNull(oneOf(unpricedKinds)),
     description:
       'usage without a known price. `model`: the model, whose tokens counted as free; `tier`: the tier of the provider, so that the usual price applied; `audio`: audio tokens, which counted as text; null = none',
+  },
+  routing_saved_usd: {
+    ...orNull(signedUsd),
+    description:
+      'cost of the same tokens at the baseline model, with its prompt cache, minus the cost of the request; negative if the request cost more; null = the request named its model, or the baseline has no price or cannot take it',
+  },
+  cache_saved_usd: {
+    ...orNull(signedUsd),
+    description: 'what the provider’s prompt cache saved; negative if writing to it cost more; null = it was not used',
   },
   attempts: { ...count, description: 'candidates that were called, or skipped in their turn' },
   tried: {
@@ -173,6 +194,17 @@ export const requestRecordShape = namedSchema('RequestRecord', {
           ),
           description: 'prices of the serving model then, with their source; null = nothing had a price',
         },
+        baseline: {
+          ...orNull(
+            strictObject({
+              model: modelName,
+              cost_usd: usd,
+              cached_input_tokens: { ...count, description: 'of them read from its prompt cache' },
+              cache_write_tokens: { ...count, description: 'of them written to its prompt cache' },
+            }),
+          ),
+          description: 'the same tokens at the baseline model; null = not comparable',
+        },
       }),
     ),
     description: 'cost by part; null = the parts are unknown, as in older requests',
@@ -217,6 +249,8 @@ const sums = {
   total_tokens: count,
   cost_usd: usd,
   own_key_cost_usd: { ...usd, description: 'catalog cost of calls with own provider keys, which is not billed' },
+  routing_saved_usd: { ...signedUsd, description: 'sum over the requests that have one; negative if they cost more' },
+  cache_saved_usd: { ...signedUsd, description: 'sum over the requests that have one; negative if writing cost more' },
   latency_p50_ms: milliseconds,
   latency_p95_ms: milliseconds,
   first_token_p50_ms: milliseconds,

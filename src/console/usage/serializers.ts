@@ -47,6 +47,8 @@ export function shownRequest(row: LoggedRequest): ShownRequest {
     hedge_cost_usd: toUsd(row.hedge_microcents),
     own_key_cost_usd: row.own_key_microcents === null ? null : toUsd(row.own_key_microcents),
     unpriced: row.unpriced,
+    routing_saved_usd: row.routing_saved_microcents === null ? null : toUsd(row.routing_saved_microcents),
+    cache_saved_usd: row.cache_saved_microcents === null ? null : toUsd(row.cache_saved_microcents),
     attempts: row.attempts,
     tried:
       row.tried?.map(([model, outcome, after_ms, duration_ms]) => ({ model, outcome, after_ms, duration_ms })) ?? null,
@@ -100,6 +102,8 @@ const columns = [
   'own_key_cost_usd',
   'effort',
   'unpriced',
+  'routing_saved_usd',
+  'cache_saved_usd',
 ] as const satisfies readonly (keyof ShownRequest)[]
 
 export const csvHeader = csvLine(columns)
@@ -117,6 +121,8 @@ export function csvRequest(row: LoggedRequest): string {
     fetch_cost_usd: decimalUsd(row.fetch_microcents),
     hedge_cost_usd: decimalUsd(row.hedge_microcents),
     own_key_cost_usd: row.own_key_microcents === null ? null : decimalUsd(row.own_key_microcents),
+    routing_saved_usd: row.routing_saved_microcents === null ? null : decimalUsd(row.routing_saved_microcents),
+    cache_saved_usd: row.cache_saved_microcents === null ? null : decimalUsd(row.cache_saved_microcents),
     metadata: jsonCell(row.metadata),
     tried: triedCell(row.tried),
     tags: jsonCell(request.tags),
@@ -192,6 +198,8 @@ const nothing: UsageSums = {
   reasoning_tokens: 0,
   billed_microcents: 0,
   own_key_microcents: 0,
+  routing_saved_microcents: 0,
+  cache_saved_microcents: 0,
   latency: [],
   first_token: [],
 }
@@ -244,6 +252,8 @@ function shownSums(sums: UsageSums) {
     total_tokens: sums.input_tokens + sums.output_tokens,
     cost_usd: toUsd(sums.billed_microcents),
     own_key_cost_usd: toUsd(sums.own_key_microcents),
+    routing_saved_usd: toUsd(sums.routing_saved_microcents),
+    cache_saved_usd: toUsd(sums.cache_saved_microcents),
     latency_p50_ms: latencyQuantile(sums.latency, 0.5),
     latency_p95_ms: latencyQuantile(sums.latency, 0.95),
     first_token_p50_ms: latencyQuantile(sums.first_token, 0.5),

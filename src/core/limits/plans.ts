@@ -157,6 +157,8 @@ export type Caller = {
   readonly strategy?: Strategy
   /** True if the key or the account has web access turned off; absent = web access is allowed. */
   readonly webOff?: boolean
+  /** `provider/model` that savings compare with; absent = the operator's. */
+  readonly baseline?: string
   /** True if the account's requests may hedge unless they say otherwise; absent = only if they say so. */
   readonly hedges?: boolean
 }

@@ -7,6 +7,8 @@ export type Cell = string | number | boolean | null
 
 /** Characters that begin a formula in some spreadsheet (including full-width forms), or that are skipped before one. */
 const beginsFormula = /^[=+\-@\t\r\n＝＋－＠]/
+/** A negative decimal is a number in every spreadsheet. */
+const isDecimal = /^-\d+\.\d+$/
 
 /**
  * Returns one line with its line break. Null is an empty cell. Numbers stay unchanged, since only text can be a
@@ -18,7 +20,7 @@ export function csvLine(cells: readonly Cell[]): string {
 
 function quoted(cell: Cell): string {
   if (typeof cell !== 'string') return `"${cell ?? ''}"`
-  const text = beginsFormula.test(cell) ? `'${cell}` : cell
+  const text = beginsFormula.test(cell) && !isDecimal.test(cell) ? `'${cell}` : cell
   return `"${text.includes('"') ? text.replaceAll('"', '""') : text}"`
 }
 

@@ -50,8 +50,9 @@ export function shownUsd(microcents: number): string {
   return `$${toUsd(microcents).toFixed(microcents % 1_000_000 === 0 ? 2 : 8)}`
 }
 
-/** Returns micro-cents, not negative, as US dollars with eight decimal places and no exponent, which spreadsheets would round. */
+/** Returns micro-cents as US dollars with eight decimal places and no exponent, which spreadsheets would round. */
 export function decimalUsd(microcents: number): string {
+  if (microcents < 0) return `-${decimalUsd(-microcents)}`
   const whole = Math.floor(microcents / microcentsPerUsd)
   return `${whole}.${String(microcents % microcentsPerUsd).padStart(8, '0')}`
 }

@@ -104,6 +104,10 @@ export const usageRecordSchema = Type.Object(
     hedge_microcents: Type.Optional(Type.Integer({ minimum: 0 })),
     /** Catalog cost of calls with the account's own provider keys, which is not billed; absent = there were none. */
     own_key_microcents: Type.Optional(Type.Integer({ minimum: 0 })),
+    /** Cost at the baseline model minus what was paid, negative if that was more; absent = not comparable. */
+    routing_saved_microcents: Type.Optional(Type.Integer()),
+    /** What the prompt cache saved, negative if writing cost more; absent = it was not used. */
+    cache_saved_microcents: Type.Optional(Type.Integer()),
     /** Attempted and skipped candidates. */
     /** Absent = all usage has a known price. */
     unpriced: Type.Optional(oneOf(unpricedKinds)),
@@ -195,6 +199,11 @@ export type RequestTrace = {
   readonly b?: readonly [number, number, number, number]
   /** Prices of uncached input, cached input, cache writes and output in USD per million tokens, and their source; absent = none. */
   readonly r?: readonly [number, number, number, number, string]
+  /**
+   * The baseline model, its cost in 1e-8 USD, and the tokens that it would have read from its cache and written to it; absent =
+   * not comparable.
+   */
+  readonly v?: readonly [model: string, microcents: number, cached: number, written: number]
   /** Moderation layer and category that decided; absent = none did. */
   readonly m?: readonly [layer: string, category: string]
   /** Field that the error names; absent = none. */

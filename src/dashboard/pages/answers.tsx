@@ -8,7 +8,7 @@ import { accountCreatedAt, hrefTo, openedAt } from '../state/href.ts'
 import { isKeyValid, limitLabels } from '../state/keys.ts'
 import { useResource } from '../state/resource.ts'
 import { may } from '../state/session.ts'
-import { formatModelName, getCacheSavings, listDays, toModelRows } from '../state/usage-series.ts'
+import { formatModelName, listDays, toModelRows } from '../state/usage-series.ts'
 
 type AnswersProps = {
   readonly usage: ShownUsage
@@ -20,15 +20,11 @@ type AnswersProps = {
 }
 
 /** The figures of a range, each with its course and its change to the range before. */
-export function Answers({ usage, models, before, covered }: AnswersProps) {
+export function Answers({ usage, before, covered }: Omit<AnswersProps, 'models'>) {
   const days = listDays(usage)
   const { total } = usage
   const old = before?.total
-  const isCached = total.cached_input_tokens > 0 || (old?.cached_input_tokens ?? 0) > 0
-  const catalog = useResource('GET /api/v1/models', { when: isCached }).data?.data ?? []
   const [rate, oldRate] = [successRate(total), old === undefined ? null : successRate(old)]
-  const [saved, oldSaved] = [getCacheSavings(models, catalog), getCacheSavings(before, catalog)]
-  const cachedShare = total.input_tokens === 0 ? 0 : total.cached_input_tokens / total.input_tokens
   const slow = total.latency_p95_ms === null ? {} : { min_latency_ms: String(total.latency_p95_ms) }
   const failed = <a href={hrefToLog(covered, failedOnly)}>{formatCount(total.failed)} failed or blocked</a>
   const points = rate === null || oldRate === null ? undefined : `${signed((rate - oldRate) * 100, 1)} points`
@@ -57,12 +53,12 @@ export function Answers({ usage, models, before, covered }: AnswersProps) {
         course={days.map(day => day.latency_p50_ms)}
       />
       <Tile
-        name="Saved by caching"
-        about="Cached input at its price instead of the full input price; writes into caches are not deducted."
-        value={formatUsd(saved)}
-        change={tellChange(saved, oldSaved, formatUsd)}
-        note={`${percent(cachedShare)} of the input cached`}
-        course={days.map(day => day.cached_input_tokens)}
+        name="Saved by routing and caching"
+        about="Each is what the bill would rise by without it. Routing: automatic requests at the baseline model with its prompt cache, minus their cost. Caching: the bill without prompt caches, minus the bill. Negative if more was paid."
+        value={formatUsd(getSaved(total))}
+        change={old && tellChange(getSaved(total), getSaved(old), formatUsd)}
+        note={`${formatUsd(total.routing_saved_usd)} by routing, ${formatUsd(total.cache_saved_usd)} by caching`}
+        course={days.map(getSaved)}
       />
     </section>
   )
@@ -109,6 +105,8 @@ function Spend() {
   )
 }
 
+const getSaved = ({ routing_saved_usd: routing, cache_saved_usd: cache }: ShownUsage['total']) => routing + cache
+
 const successRate = ({ completed, failed }: Pick<ShownUsage['total'], 'completed' | 'failed'>) =>
   completed + failed === 0 ? null : completed / (completed + failed)
 
@@ -119,7 +117,7 @@ function tellChange(
   show: (value: number) => string,
   what = 'the range before',
 ): readonly [change: string, about: string] | undefined {
-  if (now === null || before == null || before === 0) return undefined
+  if (now === null || before == null || before <= 0) return undefined
   return [`${signed((now / before - 1) * 100, 0)}%`, `${show(before)} in ${what}`]
 }
 

@@ -65,7 +65,7 @@ export function Overview() {
         <p class="hint">With these filters the charts cover the last {range.shortenedTo} days of the range.</p>
       )}
       <Loaded resource={days} what="usage" lines={6}>
-        {usage => <Answers usage={usage} models={models.data} before={before.data} covered={covered} />}
+        {usage => <Answers usage={usage} before={before.data} covered={covered} />}
       </Loaded>
       <div class="columns two-one">
         <Loaded resource={days} what="usage" lines={6}>

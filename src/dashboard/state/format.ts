@@ -20,6 +20,7 @@ export const compact = (value: number) => (value < 10_000 ? whole.format(value) 
 
 /** Formats cents; smaller amounts get as many places as they need. */
 export function formatUsd(value: number): string {
+  if (value < 0) return `−${formatUsd(-value)}`
   const places = value === 0 || value >= 1 ? 2 : value >= 0.01 ? 4 : Math.min(8, 2 - Math.floor(Math.log10(value)))
   // The same number of places for amounts below a cent, so that digits align.
   const least = value > 0 && value < 0.01 ? places : 2
@@ -41,7 +42,7 @@ export function usdColumn(amounts: readonly number[]): (value: number) => string
 
 /** Formats all decimal places. */
 export const usdExact = (value: number) =>
-  `$${value.toLocaleString('en', { minimumFractionDigits: 2, maximumFractionDigits: 8 })}`
+  `${value < 0 ? '−' : ''}$${Math.abs(value).toLocaleString('en', { minimumFractionDigits: 2, maximumFractionDigits: 8 })}`
 
 export const signed = (value: number, places: number) =>
   `${value > 0 ? '+' : value < 0 ? '−' : '±'}${Math.abs(value).toFixed(places)}`

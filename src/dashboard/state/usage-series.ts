@@ -1,6 +1,5 @@
 /** Usage as chart series: one measure per day, in total or split. */
 import type { ShownUsage } from '../../console/usage/schemas.ts'
-import type { ShownModel } from '../../dialects/models/schemas.ts'
 import { figures } from './figures.ts'
 import { type Filters, failedOnly, type UsageQuery } from './filters.ts'
 import { compact, dialectNames, formatCount, formatUsd, milliseconds, percent } from './format.ts'
@@ -138,18 +137,6 @@ function formatPartName(part: Part): string {
 
 export const toModelRows = (usage: ShownUsage | undefined) =>
   usage?.data.flatMap(row => ('model' in row ? [row] : [])) ?? []
-
-/** Returns the US dollars that cached input cost less than at the full price, of usage by model. */
-export function getCacheSavings(
-  usage: ShownUsage | undefined,
-  catalog: readonly Pick<ShownModel, 'name' | 'pricing'>[],
-): number {
-  const prices = new Map(catalog.map(({ name, pricing }) => [name, pricing]))
-  return toModelRows(usage).reduce((sum, { model, cached_input_tokens: tokens }) => {
-    const { input_per_mtok: full = 0, cached_input_per_mtok: cached = null } = prices.get(model ?? '') ?? {}
-    return cached === null ? sum : sum + (tokens * (full - cached)) / 1e6
-  }, 0)
-}
 
 /** Failed requests with automatic routing count under `gateway-ai`: no model served them. */
 export function formatModelName(model: string | null): string {

@@ -3,17 +3,35 @@ import type { Sql } from 'postgres'
 import type { DailyUsage } from '../../core/usage/usage-record.ts'
 import type { Database } from '../../database/database.ts'
 
+const amounts = [
+  ...(['input_tokens', 'cached_input_tokens', 'output_tokens', 'reasoning_tokens'] as const),
+  ...(['billed_microcents', 'own_key_microcents', 'routing_saved_microcents', 'cache_saved_microcents'] as const),
+]
+const sumNames = ['requests', 'completed', ...amounts] as const
+
 /** Sums of one row of the daily totals, as far as they are compared. */
-export type DailySums = {
-  readonly requests: number
-  readonly completed: number
-  readonly input_tokens: number
-  readonly cached_input_tokens: number
-  readonly output_tokens: number
-  readonly reasoning_tokens: number
-  readonly billed_microcents: number
-  readonly own_key_microcents: number
+export type DailySums = Readonly<Record<(typeof sumNames)[number], number>>
+
+/** SQL for these sums over records of the ledger. */
+export const ledgerSums = (sql: Sql) =>
+  amounts.reduce(
+    (all, name) => sql`${all}, coalesce(sum(${sql(name)}), 0)::bigint as ${sql(name)}`,
+    sql`count(*) as requests, count(*) filter (where status = 'completed') as completed`,
+  )
+
+/** SQL for the columns of the daily totals that are compared. */
+export const totalColumns = (sql: Sql) => sql`account_id, day, key_id, model, ${sql(sumNames)}`
+
+/** SQL for both rows as JSON, null = there is no row, and for the condition that they differ. */
+export const jsonSums = (sql: Sql) => sql`
+  case when ledger.requests is not null then to_jsonb(ledger) - ${placeKeys}::text[] end as ledger,
+  case when rollup.requests is not null then to_jsonb(rollup) - ${placeKeys}::text[] end as rollup`
+export const areDifferent = (sql: Sql) => {
+  const named = (table: string) => sql(sumNames.map(name => `${table}.${name}`))
+  return sql`(${named('ledger')}) is distinct from (${named('rollup')})`
 }
+const placeKeys = '{account_id,day,key_id,model,tag}'
+
 export type DailyPlace = {
   readonly account_id: string
   readonly day: string
@@ -42,35 +60,22 @@ export async function compareTagSums(
         select
           account_id, (at at time zone 'UTC')::date as day, key_id,
           case when model = '' then '' else provider || '/' || model end as model, key || '=' || value as tag,
-          count(*) as requests, count(*) filter (where status = 'completed') as completed,
-          sum(input_tokens)::bigint as input_tokens, sum(cached_input_tokens)::bigint as cached_input_tokens,
-          sum(output_tokens)::bigint as output_tokens, sum(reasoning_tokens)::bigint as reasoning_tokens,
-          sum(billed_microcents)::bigint as billed_microcents,
-          coalesce(sum(own_key_microcents), 0)::bigint as own_key_microcents
+          ${ledgerSums(sql)}
         from usage_records, jsonb_each_text(tags)
         where at >= (${from}::text || ' 00:00+00')::timestamptz
           and at < (${to}::text || ' 00:00+00')::timestamptz + interval '1 day'
           ${accountId === null ? sql`` : sql`and account_id = ${accountId}`}
         group by 1, 2, 3, 4, 5
       ), rollup as (
-        select account_id, day, key_id, model, tag, requests, completed, input_tokens, cached_input_tokens,
-          output_tokens, reasoning_tokens, billed_microcents, own_key_microcents
-        from usage_tags_daily
+        select ${totalColumns(sql)}, tag from usage_tags_daily
         where day between ${from}::text::date and ${to}::text::date
           ${accountId === null ? sql`` : sql`and account_id = ${accountId}`}
       ), different as (
         select
           'tag_rollup' as kind, account_id, day, key_id, model, tag,
-          case when ledger.requests is not null then ${sums(sql, sql`ledger`)} end as ledger,
-          case when rollup.requests is not null then ${sums(sql, sql`rollup`)} end as rollup
+          ${jsonSums(sql)}
         from ledger full join rollup using (account_id, day, key_id, model, tag)
-        where (
-          ledger.requests, ledger.completed, ledger.input_tokens, ledger.cached_input_tokens, ledger.output_tokens,
-          ledger.reasoning_tokens, ledger.billed_microcents, ledger.own_key_microcents
-        ) is distinct from (
-          rollup.requests, rollup.completed, rollup.input_tokens, rollup.cached_input_tokens, rollup.output_tokens,
-          rollup.reasoning_tokens, rollup.billed_microcents, rollup.own_key_microcents
-        )
+        where ${areDifferent(sql)}
         order by account_id, day, key_id, model, tag
         limit ${maximum}
       )
@@ -79,12 +84,6 @@ export async function compareTagSums(
   )
   return JSON.parse(rows[0]?.differences ?? '[]') as TagDifference[]
 }
-
-const sums = (sql: Sql, table: ReturnType<Sql>) => sql`json_build_object(
-  'requests', ${table}.requests, 'completed', ${table}.completed, 'input_tokens', ${table}.input_tokens,
-  'cached_input_tokens', ${table}.cached_input_tokens, 'output_tokens', ${table}.output_tokens,
-  'reasoning_tokens', ${table}.reasoning_tokens, 'billed_microcents', ${table}.billed_microcents,
-  'own_key_microcents', ${table}.own_key_microcents)`
 
 /**
  * Requests whose checkpoint was in the ledger before their final record (`core/usage/usage-truth.ts`), as

@@ -7,7 +7,7 @@ import type { ChatRequest, Strategy } from '../../core/chat/chat.ts'
 import { requestedTier } from '../../core/chat/provider-features.ts'
 import type { Caller } from '../../core/limits/plans.ts'
 import type { EmbeddingCatalog } from '../../core/models/embedding-models.ts'
-import { type Catalog, fitsWindow, fullName, getNeeds, type Model } from '../../core/models/models.ts'
+import { type Catalog, fitsWindow, fullName, getNeeds, type Model, type Needs } from '../../core/models/models.ts'
 import type { PriceTerms } from '../../core/models/pricing.ts'
 import type { Clock } from '../../core/ports.ts'
 import { formatDay } from '../../core/text/utc-days.ts'
@@ -63,6 +63,8 @@ export type Route = {
   readonly inputTokens: number
   readonly web: WebPlan
   readonly choices: number
+  /** Capabilities that the request requires; absent = an embedding. */
+  readonly needs?: Needs
   /** The time of the choice and the requested tier, for the prices that the request can be billed at. */
   readonly terms: PriceTerms
   readonly first: Candidate
@@ -236,6 +238,7 @@ class ChosenRoute implements Route {
   readonly level: Level
   readonly inputTokens: number
   readonly choices: number
+  readonly needs: Needs
   readonly terms: PriceTerms
   readonly first: Candidate
   readonly learning: RouteLearning
@@ -252,6 +255,7 @@ class ChosenRoute implements Route {
     this.level = choice.level
     this.inputTokens = request.inputTokens + web.tokens
     this.choices = request.request.choices
+    this.needs = request.needs
     this.terms = request.terms
     this.first = choice.first
     this.learning = choice.learning

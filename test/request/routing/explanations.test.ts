@@ -162,7 +162,7 @@ function check(world: World): void {
   const trace = toRequestTrace(
     plan,
     { attempts: [], decision: null },
-    { rates: null, model: null, usage: noUsage, parts: [] },
+    { rates: null, model: null, usage: noUsage, parts: [], baseline: null },
     { fallback: 'any' },
   )
   expect(trace.c.map(([model, , place]) => [model, place])).toEqual(

@@ -60,6 +60,8 @@ export async function changeSettings(
     readonly name?: string
     readonly web?: boolean
     readonly hedge?: boolean
+    /** Full name; null = the operator's. */
+    readonly baselineModel?: string | null
     readonly requiresTotp?: boolean
     readonly fallback?: FallbackPolicy | null
     readonly continue?: ContinuePolicy | null
@@ -70,8 +72,12 @@ export async function changeSettings(
       .update(accounts)
       .set({ ...settings, updatedAt: sql`clock_timestamp()` })
       .where(eq(accounts.id, accountId))
-    const { requiresTotp, ...others } = settings
-    const details = { ...others, ...(requiresTotp === undefined ? {} : { requires_two_factor: requiresTotp }) }
+    const { requiresTotp, baselineModel, ...others } = settings
+    const details = {
+      ...others,
+      ...(requiresTotp === undefined ? {} : { requires_two_factor: requiresTotp }),
+      ...(baselineModel === undefined ? {} : { baseline_model: baselineModel }),
+    }
     await recordAudit(step, database, { accountId, action: 'account.changed', details })
   })
 }

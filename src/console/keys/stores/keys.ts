@@ -167,6 +167,7 @@ export function createKeyDirectory(options: KeyDirectoryOptions): KeyDirectory {
       ...(row.keyWeb && row.accountWeb ? {} : { webOff: true }),
       ...getRules(row),
       ...((row.keyHedge ?? row.accountHedge) ? { hedges: true } : {}),
+      ...(row.baseline === null ? {} : { baseline: row.baseline }),
       ...getPolicy(row),
     }
     const refreshAt = clock.now() + freshMs * (0.9 + 0.2 * random())
@@ -352,6 +353,7 @@ function keyRows(database: Database, condition: SQL, limit: number) {
           from tag_limits where tag_limits.account_id = ${accounts.id})`,
         keyHedge: apiKeys.hedge,
         accountHedge: accounts.hedge,
+        baseline: accounts.baselineModel,
         keyFallback: apiKeys.fallback,
         accountFallback: accounts.fallback,
         keyContinue: apiKeys.continue,
