@@ -21,12 +21,16 @@ import { tags } from './console/tags/routes.ts'
 import { team } from './console/team/routes.ts'
 import { usage } from './console/usage/routes.ts'
 import { webhookRoutes } from './console/webhooks/routes.ts'
+import type { SourceBody } from './core/chat/chat.ts'
 import type { Caller } from './core/limits/plans.ts'
+import type { Model } from './core/models/models.ts'
 import { toRejection } from './core/usage/rejection.ts'
 import { compatible } from './dialects/chat-completions/routes.ts'
 import { decisions } from './dialects/decisions/routes.ts'
 import { describeField } from './dialects/describe-field.ts'
 import { embeddings } from './dialects/embeddings/routes.ts'
+import { geminiRefusal } from './dialects/gemini/errors.ts'
+import { gemini } from './dialects/gemini/routes.ts'
 import { messagesRefusal } from './dialects/messages/errors.ts'
 import { messages } from './dialects/messages/routes.ts'
 import { models } from './dialects/models/routes.ts'
@@ -36,10 +40,10 @@ import { enhancement } from './dialects/native/enhance.ts'
 import { estimate } from './dialects/native/estimate.ts'
 import { chat } from './dialects/native/routes.ts'
 import { inputTokens, responses } from './dialects/responses/routes.ts'
-import { authenticateSession, type Callers, createCallers } from './http/authentication.ts'
+import { adoptQueryKey, authenticateSession, type Callers, createCallers } from './http/authentication.ts'
 import { serverLimits, strangerTimeoutSeconds } from './http/body.ts'
 import type { ChatRouteDeps, Refusal } from './http/chat-handler.ts'
-import { getEndpoints, isClientProbe, isMessagesForm, noRouteError } from './http/endpoints.ts'
+import { getEndpoints, isClientProbe, isGeminiForm, isMessagesForm, noRouteError } from './http/endpoints.ts'
 import { createFailures, errorResponse, type Failures, toGatewayError } from './http/error-response.ts'
 import { createDeprecationLookup, type QuotaHeaderDeps, withQuotaHeaders } from './http/headers.ts'
 import { checkHost, markForeignPage } from './http/pages.ts'
@@ -86,12 +90,20 @@ export function createApp(deps: Deps, workers: WorkerMetricsSource | null = null
   const ownAddresses = { publicUrl: deps.config.publicUrl, hosts: deps.config.allowedHosts }
   const limitTokenCounts = createTokenCountLimit(deps.limits, deps.config.tokenCountsPerMinute)
   const exchangeDeps = chatRouteDeps(deps, { root, failures, callers, look })
+  const counting = {
+    ...exchangeDeps,
+    reasoningSeal: deps.reasoningSeal,
+    limitTokenCounts,
+    catalog: deps.catalog,
+    countInput: (model: Model, source: SourceBody) => countInput(deps, model, source),
+  }
   root
     .onRequest(({ request }) => {
       checkHost(request, deps.allowedHosts)
       // Claude Code sends this request to check a base URL.
       if (request.method === 'HEAD' && isClientProbe(new URL(request.url).pathname)) return new Response(null)
       markForeignPage(request, ownAddresses)
+      adoptQueryKey(request)
       return undefined
     })
     .onError(async ({ error, code, request }) => {
@@ -110,16 +122,8 @@ export function createApp(deps: Deps, workers: WorkerMetricsSource | null = null
         unixTime: () => Math.floor(deps.clock.now() / 1000),
       }),
     )
-    .use(
-      messages({
-        ...exchangeDeps,
-        reasoningSeal: deps.reasoningSeal,
-        now: deps.clock.now,
-        limitTokenCounts,
-        catalog: deps.catalog,
-        countInput: (model, source) => countInput(deps, model, source),
-      }),
-    )
+    .use(messages({ ...counting, now: deps.clock.now }))
+    .use(gemini({ ...counting, embeddingCatalog: deps.embeddingCatalog }))
     .use(decisions({ ...exchangeDeps, reasoningSeal: deps.reasoningSeal }))
     .use(embeddings({ ...exchangeDeps, embeddingCatalog: deps.embeddingCatalog }))
     // Registered after the chat routes: they write their own headers and must not pay for this hook.
@@ -144,6 +148,7 @@ type Look = (caller: Caller, requestId: string) => Promise<void>
 
 /** Returns the form in which the client of a request reads errors, also those outside of its handler. */
 function getRefusalForm(request: Request): Refusal {
+  if (isGeminiForm(request)) return geminiRefusal
   return isMessagesForm(request) ? messagesRefusal : errorResponse
 }
 

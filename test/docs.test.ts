@@ -245,6 +245,7 @@ function getProblems(environment: Environment): readonly string[] {
 
 /** Variables in the pages that the gateway does not read itself, with their reader. */
 const foreignVariables: Readonly<Record<string, string>> = {
+  GOOGLE_GEMINI_BASE_URL: 'gemini-cli',
   POSTGRES_PASSWORD: 'compose.yaml',
   GATEWAY_MEMORY: 'compose.yaml',
   BUN_IMAGE: 'the build of the image',
@@ -392,11 +393,11 @@ describe('pages of clients', () => {
     expect(unknown).toEqual([])
   })
 
-  test('give a base URL with `/v1`, except to clients of Anthropic and of the gateway itself', () => {
+  test('give a base URL with `/v1`, except to clients of Anthropic, of Google and of the gateway itself', () => {
     const bare = blocks
       .filter(({ code }) => /127\.0\.0\.1:3000(?!\/v1)/.test(code))
       .map(({ name }) => name.split(' ')[0])
-    const expected = 'anthropic-node anthropic-python claude-code gateway-client langchain llamaindex python'
+    const expected = 'anthropic-node anthropic-python claude-code gateway-client gemini langchain llamaindex python'
     expect([...new Set(bare)].sort()).toEqual(expected.split(' ').map(name => `docs/clients/${name}.md`))
   })
 })

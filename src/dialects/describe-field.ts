@@ -5,6 +5,7 @@ import { describeExpected } from '../core/validation/validate.ts'
 import { compatibleSchema } from './chat-completions/request.ts'
 import { decisionsSchema } from './decisions/request.ts'
 import { embeddingsSchema } from './embeddings/routes.ts'
+import { generateSchema } from './gemini/request.ts'
 import { messagesSchema } from './messages/request.ts'
 import { nativeSchema } from './native/request.ts'
 import { responsesSchema } from './responses/request.ts'
@@ -16,6 +17,7 @@ const schemas: Readonly<Record<(typeof recordedDialects)[number], Fields>> = {
   chat_completions: compatibleSchema,
   responses: responsesSchema,
   messages: messagesSchema,
+  gemini: generateSchema,
   embeddings: embeddingsSchema,
   decisions: decisionsSchema,
 }

@@ -13,6 +13,7 @@ import type { RateLimiter } from '../core/limits/rate-limits.ts'
 import type { Clock } from '../core/ports.ts'
 import { GatewayError } from '../core/validation/errors.ts'
 import { strictObject } from '../core/validation/validate.ts'
+import { geminiPath, googleKeyHeader } from './endpoints.ts'
 import { ipRateLimitedError } from './rate-limits.ts'
 
 /** Finds the account of an API key. */
@@ -124,11 +125,17 @@ export function readApiKey(headers: Headers): string | null {
  */
 function readApiKeys(headers: Headers): readonly string[] {
   const authorization = headers.get('authorization')
-  const other = headers.get('x-api-key')
+  const other = headers.get('x-api-key') ?? headers.get(googleKeyHeader)
   if (authorization === null) return other === null ? [] : [other]
   const first = bearer.test(authorization) ? authorization.slice(7).trim() : null
   if (other?.startsWith(keyPrefix)) return first?.startsWith(keyPrefix) && first !== other ? [first, other] : [other]
   return first === null ? [] : [first]
+}
+
+/** Moves the key that Google's clients may send in the query into its header: nothing else reads it from an address. */
+export function adoptQueryKey({ url, headers }: Pick<Request, 'url' | 'headers'>): void {
+  const key = url.includes('key=') && geminiPath.test(url) ? URL.parse(url)?.searchParams.get('key') : null
+  if (key != null && !headers.has(googleKeyHeader)) headers.set(googleKeyHeader, key)
 }
 
 const bearer = /^bearer /i

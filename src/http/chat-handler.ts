@@ -69,8 +69,8 @@ export type ChatEndpoint = {
   readonly dialect: ChatRequest['dialect']
   /** Maximum bytes and JSON values of a body; absent = those of a chat. */
   readonly limits?: { readonly bytes: number; readonly values: number }
-  /** Parses a body. Throws `GatewayError` with the invalid field. */
-  readonly parse: (body: unknown, source: RequestSource) => ParsedChatRequest
+  /** Parses a body and, for API forms that name the model there, the address. Throws `GatewayError` with the invalid field. */
+  readonly parse: (body: unknown, source: RequestSource, url: string) => ParsedChatRequest
   /** Writes an error before the status is sent; absent = the API's own error body. */
   readonly refusal?: Refusal
   /** Adds the dialect's headers for the request ID and the account's limits. */
@@ -212,7 +212,7 @@ async function answered(
     checkContentType(request.headers)
     const text = await receive()
     body = parseJson(text, endpoint.limits?.values)
-    spoken = endpoint.parse(body, { headers: request.headers, text, accountId: caller.accountId })
+    spoken = endpoint.parse(body, { headers: request.headers, text, accountId: caller.accountId }, request.url)
     if (spoken.heldBytes !== undefined) hold.add(spoken.heldBytes, true)
     const admitted = () => {
       isAdmitted = true
@@ -298,7 +298,7 @@ async function run(deps: ChatRouteDeps, accepted: AcceptedRequest): Promise<Resp
   const delivery = new StreamDelivery({
     streamFormat,
     mode: chatRequest.stream,
-    ...streaming(deps, { caller, requestId, ending, noteFailure }),
+    ...streaming(deps, { caller, requestId, ending, noteFailure, contentType: streamFormat.contentType }),
   })
   answerInto(delivery).then(
     () => delivery.end(),
@@ -437,15 +437,17 @@ function streaming(
     readonly requestId: string
     readonly ending: RequestAbort
     readonly noteFailure: (error: GatewayError) => void
+    readonly contentType: string | undefined
   },
 ) {
-  const { caller, requestId, ending, noteFailure } = request
+  const { caller, requestId, ending, noteFailure, contentType } = request
   return {
     abort: () => ending.abort(),
     clock: deps.clock,
     ticker: deps.ticker,
     headers: (opening: ResponseStart | null) => {
       const headers = getHeaders(deps, streamHeaders, { requestId, opening, caller })
+      if (contentType !== undefined) headers.set('content-type', contentType)
       // The gateway does not know yet whether the output will end at the cap.
       if (opening?.outputCap !== undefined) writeOutputCap(headers, opening.outputCap)
       return headers

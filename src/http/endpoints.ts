@@ -51,6 +51,20 @@ export function isMessagesForm({ url, headers }: Pick<Request, 'url' | 'headers'
   return messagesPath.test(pathname) || (headers.has('anthropic-version') && !openAiPath.test(pathname))
 }
 
+/** Header in which Google's clients send a key. */
+export const googleKeyHeader = 'x-goog-api-key'
+/** Paths of Google's clients. Newer ones use `v1`, as OpenAI's do for the list of models. */
+export const geminiPath = /\/v1(?:beta\/|\/models(?:[/?]|$))/
+
+const modelCall = /^\w+:\/\/[^/]*\/v1\/models\//
+
+/** Returns whether a client expects Google's format: by the path, or by the header that its clients send. */
+export function isGeminiForm({ url, method, headers }: Pick<Request, 'url' | 'method' | 'headers'>): boolean {
+  const [pathname = ''] = url.split(/[?#]/, 1)
+  if (pathname.includes('/v1beta/')) return true
+  return geminiPath.test(pathname) && (headers.has(googleKeyHeader) || (method === 'POST' && modelCall.test(pathname)))
+}
+
 const messagesPath = /\/messages(?:\/|$)/
 const openAiPath = /\/(?:chat\/completions|responses|embeddings|moderations|decisions)(?:\/|$)/
 
@@ -72,7 +86,8 @@ function endpointMeant(routes: readonly Route[], pathname: string): string | nul
   for (const at of segments.keys()) {
     const tail = segments.slice(at).join('/')
     if (!clientPaths.some(path => tail === path || tail.startsWith(`${path}/`))) continue
-    const [endpoint] = getEndpoints(routesAt(routes, `/v1/${tail}`))
+    // A call in Google's form would have its method in the path.
+    const endpoint = getEndpoints(routesAt(routes, `/v1/${tail}`)).find(name => !name.startsWith('POST /v1/models'))
     if (endpoint !== undefined) return endpoint
   }
   return null
@@ -88,7 +103,7 @@ function baseUrlAdvice(endpoint: string): string {
 /** The end of Gemini's paths, `models/<id>:generateContent`. Model IDs of the gateway may contain a colon too. */
 const geminiCall = /(?::|%3a)\w*(?:Contents?|Tokens|Predict)\/?$/i
 const geminiAdvice =
-  "The wire formats of Gemini and Vertex AI (`:generateContent` and alike) are not served. Gemini models are served in OpenAI's and Anthropic's formats: POST /v1/chat/completions, /v1/responses, /v1/messages or /v1/embeddings with the model in `model`."
+  "Gemini's wire format is served by POST /v1beta/models/{model}:generateContent. The base URL of its clients is the address of this gateway without a path. Vertex AI's is not served."
 
 const served = 'Use POST /v1/chat/completions, /v1/responses or /v1/messages.'
 

@@ -21,6 +21,8 @@ const readTimeoutMs = 60_000
 const ping = ': ping\n\n'
 
 export type StreamFormat = {
+  /** Absent = server-sent events. */
+  readonly contentType?: string
   /** Returns the frames of one batch of events, in order. The first batch begins with `opened`. */
   frame(batch: readonly ChatEvent[]): string
   /** Returns the frame of a failure after the status. It is the last frame. */

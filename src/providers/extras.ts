@@ -24,7 +24,7 @@ const fieldsTable: Readonly<Record<ProviderKind, Readonly<Record<string, Shape>>
     prompt_cache_options: ['mode', 'ttl'],
   },
   anthropic: {},
-  google: {},
+  google: { top_k: 'scalar', safetySettings: 'any' },
   // Excludes everything that multiplies the output, runs searches, loads templates, code or adapters, or changes queue
   // priority.
   compatible: {

@@ -79,6 +79,7 @@ export const google: Provider = {
   readResponse: (body, sink) => new GoogleReader().whole(body, sink),
   streamReader: choices => new GoogleReader(choices),
   readFailure: readGoogleFailure,
+  takesSource: () => ['gemini'],
   listModels: listRequest,
   embeddings: { toRequest, readVectors },
   toolNames: { accepted: /^[A-Za-z_][A-Za-z0-9_-]{0,63}$/, longest: 64 },

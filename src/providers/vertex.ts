@@ -44,7 +44,7 @@ const claude: Provider = {
 export const vertex: Provider = {
   ...gemini,
   formFor: ({ model }) => (isClaude(model) ? claude : gemini),
-  takesSource: model => (isClaude(model) ? ['messages'] : []),
+  takesSource: model => (isClaude(model) ? ['messages'] : ['gemini']),
   cachesMarkedInput: isClaude,
   count: {
     toRequest: (source: SourceBody, model: Model, access: Access) => {

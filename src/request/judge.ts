@@ -202,15 +202,21 @@ function getSpeed(
   return { firstTokenMs, tokensPerSecond: (1000 * tokens) / Math.max(1, lasted - idle) }
 }
 
-/** Returns the request without reasoning, for a provider that no longer accepts it; null if it has none, or another form than Messages. */
+/** Returns the request without reasoning, for a provider that no longer accepts it; null if it has none, or the form of Responses. */
 function withoutReasoning(request: ChatRequest): ChatRequest | null {
   if (!request.messages.some(hasReasoning)) return null
   const messages = request.messages.map(bare)
   const { source } = request
   if (source === null || source.messages !== request.messages) return { ...request, messages }
-  return source.dialect === 'messages'
-    ? { ...request, messages, source: { ...source, messages, sealed: reasoningBlocks(source) } }
-    : null
+  switch (source.dialect) {
+    case 'messages':
+      return { ...request, messages, source: { ...source, messages, sealed: reasoningBlocks(source) } }
+    case 'gemini':
+      return { ...request, messages, source: null }
+    case 'responses':
+    case 'decisions':
+      return null
+  }
 }
 
 function hasReasoning(message: Message): boolean {

@@ -1,9 +1,11 @@
 /** A text that its upstream cuts and another attempt continues, as the clients of each API form put it together. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { createAnthropic } from '@ai-sdk/anthropic'
+import { createGoogle } from '@ai-sdk/google'
 import { createOpenAI } from '@ai-sdk/openai'
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible'
 import Anthropic from '@anthropic-ai/sdk'
+import { GoogleGenAI } from '@google/genai'
 import { ChatAnthropic } from '@langchain/anthropic'
 import { ChatOpenAI } from '@langchain/openai'
 import { type LanguageModel, streamText as streamWithSdk } from 'ai'
@@ -63,6 +65,13 @@ const clients: Readonly<
     withSdk(createOpenAICompatible({ name: 'gateway', baseURL: `${url}/v1`, apiKey: key })(model)),
   'AI SDK, OpenAI': ({ url, key }, model) => withSdk(createOpenAI({ baseURL: `${url}/v1`, apiKey: key })(model)),
   'AI SDK, Anthropic': ({ url, key }, model) => withSdk(createAnthropic({ baseURL: `${url}/v1`, apiKey: key })(model)),
+  '@google/genai': async ({ url, key }, model) => {
+    const client = new GoogleGenAI({ apiKey: key, httpOptions: { baseUrl: url } })
+    const frames = await Array.fromAsync(await client.models.generateContentStream({ model, contents: prompt }))
+    const ends = frames.flatMap(({ candidates }) => candidates?.[0]?.finishReason ?? [])
+    return [frames.map(({ text }) => text ?? '').join(''), ends.join() === 'STOP' ? 'stop' : ends.join()]
+  },
+  'AI SDK, Google': ({ url, key }, model) => withSdk(createGoogle({ baseURL: `${url}/v1beta`, apiKey: key })(model)),
   'LangChain, OpenAI': async ({ url, key }, model) => {
     const chat = new ChatOpenAI({ model, apiKey: key, maxRetries: 0, configuration: { baseURL: `${url}/v1` } })
     const chunks = await Array.fromAsync(await chat.stream(prompt))

@@ -20,8 +20,8 @@ async function send(path: string, body: object): Promise<Record<string, unknown>
   return (await response.json()) as Record<string, unknown>
 }
 
-function getCost({ usage, cost }: Record<string, unknown>): unknown {
-  const own = usage as { readonly cost_usd?: number }
+function getCost({ usage, usageMetadata, cost }: Record<string, unknown>): unknown {
+  const own = (usage ?? usageMetadata) as { readonly cost_usd?: number }
   return own.cost_usd ?? (cost as { readonly total_usd?: number } | undefined)?.total_usd
 }
 
@@ -38,9 +38,14 @@ describe('dialects', () => {
       }),
       await send('/v1/responses', { model, max_output_tokens: cap, instructions: system, input: question }),
       await send('/v1/messages', { model, max_tokens: cap, system, messages: [turn('user', question)], ...thinking }),
+      await send(`/v1beta/models/${model}:generateContent`, {
+        systemInstruction: { parts: [{ text: system }] },
+        contents: [{ role: 'user', parts: [{ text: question }] }],
+        generationConfig: { maxOutputTokens: cap, thinkingConfig: { includeThoughts: true } },
+      }),
     ].map(getCost)
     expect(costs[0]).toBeGreaterThan(0)
-    expect(costs).toEqual([costs[0], costs[0], costs[0]])
+    expect(costs).toEqual([costs[0], costs[0], costs[0], costs[0]])
   })
 })
 

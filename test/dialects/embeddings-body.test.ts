@@ -1,7 +1,8 @@
 /** Bodies of `POST /v1/embeddings` and of its responses. */
 import { describe, expect, test } from 'bun:test'
 import { encodeVector } from '../../src/core/chat/embeddings.ts'
-import { embeddingsBody, readEmbeddingsRequest, toResponseBody } from '../../src/dialects/embeddings/routes.ts'
+import { toResponseBody } from '../../src/dialects/embeddings/endpoint.ts'
+import { embeddingsBody, readEmbeddingsRequest } from '../../src/dialects/embeddings/routes.ts'
 
 describe('readEmbeddingsRequest', () => {
   test.each([

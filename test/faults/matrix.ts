@@ -5,6 +5,7 @@
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import Anthropic from '@anthropic-ai/sdk'
+import { GoogleGenAI } from '@google/genai'
 import OpenAI from 'openai'
 import { startUpstream, type Upstream, type UpstreamAnswer, type UpstreamRequest } from '../harness/upstream.ts'
 import { isLongVariant } from '../harness/variants.ts'
@@ -22,7 +23,7 @@ import {
   startRig,
 } from './support.ts'
 
-const dialects = ['chat', 'responses', 'messages', 'native'] as const
+const dialects = ['chat', 'responses', 'messages', 'native', 'gemini'] as const
 /** The healthy part beside the failing host. */
 const seconds = ['model', 'host'] as const
 const places = ['before content', 'in text', 'in a call', 'in reasoning', 'in JSON', 'after the text'] as const
@@ -249,7 +250,35 @@ async function native(cell: Cell): Promise<Got> {
   return { text, isContinued: reply.raw.includes('"continued":['), isEnded: reply.endings > 0 }
 }
 
-const askIn = { chat, responses, messages, native }
+async function gemini(cell: Cell): Promise<Got> {
+  const { name, isStream, place, failing } = cell
+  const { url, key } = getRig(cell).gateway
+  const client = new GoogleGenAI({ apiKey: key, httpOptions: { baseUrl: url, headers: getHeaders(cell) } })
+  const asked = {
+    model: models[failing],
+    contents: name,
+    config: {
+      ...(place === 'in a call'
+        ? { tools: [{ functionDeclarations: [{ name: 'weather', parametersJsonSchema: schema }] }] }
+        : {}),
+      ...(place === 'in JSON' ? { responseMimeType: 'application/json', responseJsonSchema: schema } : {}),
+    },
+  }
+  const frames = isStream
+    ? await Array.fromAsync(await client.models.generateContentStream(asked))
+    : [await client.models.generateContent(asked)]
+  const parts = frames.flatMap(({ candidates }) => candidates?.[0]?.content?.parts ?? [])
+  const texts = parts.map(({ text = '', thought, functionCall }) =>
+    functionCall === undefined ? (thought ? '' : text) : JSON.stringify(functionCall.args),
+  )
+  return {
+    text: texts.join(''),
+    isContinued: frames.some(({ usageMetadata }) => wasContinued(usageMetadata)),
+    isEnded: frames.some(({ candidates }) => candidates?.[0]?.finishReason !== undefined),
+  }
+}
+
+const askIn = { chat, responses, messages, native, gemini }
 
 type Verdict = 'finished' | 'continued' | 'error' | 'finished but cut'
 

@@ -227,6 +227,8 @@ const withoutChange = [
   'POST /v1/embeddings',
   'POST /v1/messages',
   'POST /v1/messages/count_tokens',
+  'POST /v1/models/*',
+  'POST /v1beta/*',
   'POST /v1/decisions',
   'POST /v1/moderations',
   'POST /v1/responses',

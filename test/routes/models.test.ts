@@ -136,7 +136,7 @@ describe('GET /v1/models in the form of the client', () => {
     ['limit', '?limit=1000', {}],
   ])('200: Anthropic keys beside those of OpenAI when the client sends %s', async (_, query, headers) => {
     const answer = await start().get(`/v1/models${query}`, headers)
-    expect(answer.headers.get('vary')).toBe('anthropic-version, x-api-key')
+    expect(answer.headers.get('vary')).toBe('anthropic-version, x-api-key, x-goog-api-key')
     const { data, has_more, first_id, last_id } = await read(answer)
     expect({ has_more, first_id, last_id, count: data.length }).toEqual({
       has_more: false,

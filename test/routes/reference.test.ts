@@ -131,6 +131,8 @@ const scenes: Readonly<Record<string, () => Promise<Scene>>> = {
     const { body } = await sendRequest<{ data: { id: string }[] }>(gateway, 'GET', '/api/v1/auth/sessions', { token })
     return { token, path: `/api/v1/auth/sessions/${body.data[0]?.id}` }
   },
+  'POST /v1beta/{id}': async () => ({ path: '/v1beta/models/gateway-ai:generateContent' }),
+  'POST /v1/models/{id}': async () => ({ path: '/v1/models/openai/gpt-4.1:generateContent' }),
   // The user who registered and signed in with the earlier examples.
   'PUT /api/v1/auth/password': async () => {
     const [credentials] = getExamples(getOperation('POST /api/v1/auth/login'))
@@ -227,6 +229,7 @@ const scenes: Readonly<Record<string, () => Promise<Scene>>> = {
     path: '/api/v1/billing/invoices/missing/breakdown?by=key',
   }),
   'GET /v1/models/{id}': async () => ({ path: '/v1/models/openai%2Fgpt-5.5' }),
+  'GET /v1beta/models/{id}': async () => ({ path: '/v1beta/models/openai%2Fgpt-5.5' }),
 }
 
 /** These cannot succeed here: there is no invoice yet, and no payment processor is configured. */
@@ -382,6 +385,8 @@ describe('every operation', () => {
       'completions',
       'responses',
       'messages',
+      '{id}',
+      '{id}',
       'decisions',
       'embeddings',
       'keys',

@@ -118,7 +118,7 @@ export const streamModes = ['buffered', 'realtime'] as const
 export type StreamMode = (typeof streamModes)[number]
 
 /** The API forms in which chat requests are served. */
-export const chatDialects = ['chat_completions', 'native', 'responses', 'messages'] as const
+export const chatDialects = ['chat_completions', 'native', 'responses', 'messages', 'gemini'] as const
 type ChatDialect = (typeof chatDialects)[number]
 
 /** Returns whether a request is a chat: it is routed and learned from, and its output has a length worth estimating. */
@@ -156,7 +156,7 @@ export type PromptDefinition = {
  * the gateway need not modify. Never stored or logged.
  */
 export type SourceBody = {
-  readonly dialect: 'responses' | 'messages' | 'decisions'
+  readonly dialect: 'responses' | 'messages' | 'gemini' | 'decisions'
   /** The JSON text as received. */
   readonly text: string
   /** The parsed body, with sealed reasoning opened. */

@@ -35,6 +35,7 @@ const fields: Readonly<Record<Dialect, ReadonlyMap<string, Bound>>> = {
     ...bounded('none', 'moderation truncation max_tool_calls client_metadata'),
     ...bounded('window', 'context_management'),
   ]),
+  gemini: new Map(bounded('none', 'contents systemInstruction tools toolConfig generationConfig safetySettings')),
 }
 
 /**
@@ -58,6 +59,8 @@ const parts: Readonly<Record<Dialect, ReadonlyMap<string, Bound>>> = {
     ...bounded('none', 'mcp_list_tools mcp_call mcp_approval_request mcp_approval_response'),
     ...bounded('window', 'compaction_trigger context_compaction'),
   ]),
+  // Its parts have no types.
+  gemini: new Map(),
 }
 
 /** The values without a price factor that the catalog does not know. */
@@ -65,6 +68,7 @@ const values: Readonly<Record<Dialect, Readonly<Record<string, readonly unknown[
   messages: { service_tier: ['auto', 'standard_only'], inference_geo: ['global'] },
   // OpenAI's tiers have prices of their own: `isPricedTier` (`pricing.ts`).
   responses: {},
+  gemini: {},
 }
 
 /** Returns the service tier that a request names; null = none, so that the operator's settings at the provider decide. */

@@ -44,7 +44,9 @@ const wireWords: ReadonlySet<string> = new Set(
   summary_text reasoning thinking redacted_thinking signature data encrypted_content summary arguments status completed
   in_progress incomplete cache_control ephemeral ttl 5m 1h is_error source media_type base64 image image_url input_image url
   document input_file file_data filename annotations logprobs detail auto low high parameters description input_schema strict
-  tools object properties string number integer boolean array items required additionalProperties model phase`.split(
+  tools object properties string number integer boolean array items required additionalProperties model phase contents parts
+  systemInstruction functionDeclarations functionCall functionResponse args response inlineData mimeType fileData fileUri
+  thought thoughtSignature generationConfig thinkingConfig toolConfig functionCallingConfig safetySettings`.split(
     /\s+/,
   ),
 )

@@ -25,7 +25,9 @@ export function collectDefinitions(request: Defined): readonly PromptDefinition[
 }
 
 /** Fields of a body that hold the conversation. */
-const conversationFields: ReadonlySet<string> = new Set(['messages', 'input', 'system', 'instructions'])
+const conversationFields: ReadonlySet<string> = new Set(
+  'messages input system instructions contents systemInstruction'.split(' '),
+)
 
 /**
  * Returns the parts of a client's body that are not in `read`. The body must be what a provider receives. Each message and tool is

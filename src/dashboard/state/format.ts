@@ -150,6 +150,7 @@ export const dialectNames = {
   native: 'Gateway chat',
   responses: 'Responses',
   messages: 'Messages',
+  gemini: 'Gemini',
   embeddings: 'Embeddings',
   decisions: 'Decisions',
 } as const

@@ -2,106 +2,43 @@ import { Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import type { ChatRequest, EmbeddingInput, EmbeddingInputs, Vector } from '../../core/chat/chat.ts'
 import { encodeVector, inputError, maximumInputs } from '../../core/chat/embeddings.ts'
-import type { EmbeddingCatalog } from '../../core/models/embedding-models.ts'
 import { maximumNameCharacters } from '../../core/models/models.ts'
-import { chatRequestWithDefaults } from '../../core/request/chat-request.ts'
-import { tagsOfHeaders } from '../../core/request/tags.ts'
 import type { GatewayError } from '../../core/validation/errors.ts'
 import { nullable, oneOf, strictObject, validate } from '../../core/validation/validate.ts'
-import { bodyLimits } from '../../http/body.ts'
-import { type ChatEndpoint, type ChatRouteDeps, handleChat } from '../../http/chat-handler.ts'
+import { type ChatRouteDeps, handleChat } from '../../http/chat-handler.ts'
 import { chatErrors } from '../../http/chat-route-docs.ts'
 import { idempotencyHeaders } from '../../http/idempotency.ts'
 import { timeoutHeader } from '../../http/request-timeout.ts'
 import { policies, withRouteDocs } from '../../http/route-docs.ts'
 import { count, namedSchema, text } from '../../http/schemas.ts'
+import {
+  type EmbeddingsDeps,
+  type EmbeddingsForm,
+  embeddingsEndpoint,
+  embeddingsRequest,
+  vectorPieces,
+} from './endpoint.ts'
 
-/** Writes responses of `POST /v1/embeddings` in chunks: 6 million numbers in one text would block the process for seconds. */
-
-/** Numbers to write per turn of the event loop. */
-const numbersPerPiece = 32_768
-
-/** Yields the text of the body in chunks, each created on demand. */
-export function* embeddingsBody(
+/** Yields the text of a response in OpenAI's form. */
+export function embeddingsBody(
   { model, encoding }: Pick<EmbeddingsRequest, 'model' | 'encoding'>,
   vectors: readonly Vector[],
   inputTokens: number,
 ): Generator<string, void, void> {
-  let piece = '{"object":"list","data":['
-  let numbers = 0
-  for (const [index, vector] of vectors.entries()) {
-    const embedding = encoding === 'base64' ? `"${encodeVector(vector)}"` : JSON.stringify(Array.from(vector))
-    piece += `${index === 0 ? '' : ','}{"object":"embedding","index":${index},"embedding":${embedding}}`
-    numbers += vector.length
-    if (numbers < numbersPerPiece) continue
-    yield piece
-    piece = ''
-    numbers = 0
-  }
   const usage = { prompt_tokens: inputTokens, total_tokens: inputTokens }
-  yield `${piece}],"model":${JSON.stringify(model)},"usage":${JSON.stringify(usage)}}`
+  const each = (vector: Vector, index: number) => {
+    const embedding = encoding === 'base64' ? `"${encodeVector(vector)}"` : JSON.stringify(Array.from(vector))
+    return `{"object":"embedding","index":${index},"embedding":${embedding}}`
+  }
+  const end = `],"model":${JSON.stringify(model)},"usage":${JSON.stringify(usage)}}`
+  return vectorPieces({ begin: '{"object":"list","data":[', each, end }, vectors)
 }
 
-/**
- * Returns the chunks as a body: a text if there is one chunk, else a stream that creates chunks as the client reads. `over` is
- * called when all chunks are created, or the client has disconnected.
- */
-export function toResponseBody(
-  pieces: Iterator<string, void, void>,
-  over: () => void,
-): string | ReadableStream<Uint8Array> {
-  const first = pieces.next()
-  const second = first.done === true ? first : pieces.next()
-  if (second.done === true) {
-    over()
-    return first.done === true ? '' : first.value
-  }
-  const started = [first, second].values()
-  const encoder = new TextEncoder()
-  return new ReadableStream<Uint8Array>({
-    pull(controller) {
-      const begun = started.next()
-      const piece = begun.done === true ? pieces.next() : begun.value
-      if (piece.done === true) {
-        controller.close()
-        over()
-      } else controller.enqueue(encoder.encode(piece.value))
-    },
-    cancel: over,
-  })
-}
-
-/** Maximum JSON values of a body. One upstream call accepts 300,000 token IDs. */
-const maximumValues = 524_288
-/** Bytes of one number of a vector in memory. */
-const numberBytes = 8
-/** Numbers of a vector whose length is not configured. */
-const usualLength = 1_024
-/**
- * Bytes that vectors count for at most. The largest have 50 MB, more than an account may hold, and still must be served: two such
- * responses at a time.
- */
-const mostVectorBytes = 16 * 1_048_576
-
-function createEndpoint({ embeddingCatalog }: { readonly embeddingCatalog: EmbeddingCatalog }): ChatEndpoint {
-  return {
-    dialect: 'embeddings',
-    limits: { bytes: bodyLimits.embeddings, values: maximumValues },
-    parse(body, { headers }) {
-      const request = readEmbeddingsRequest(body, headers)
-      const { inputs, dimensions } = request.embedding
-      const length = dimensions ?? embeddingCatalog.resolve(request.model)?.embedding.dimensions ?? usualLength
-      return {
-        request: request.request,
-        spelling: {},
-        heldBytes: Math.min(inputs.length * length * numberBytes, mostVectorBytes),
-        body(_answer, { vectors }, { usage }, over) {
-          if (vectors === undefined) throw new Error('a response to embeddings without vectors')
-          return toResponseBody(embeddingsBody(request, vectors, usage.inputTokens), over)
-        },
-      }
-    },
-  }
+const openAiForm: EmbeddingsForm = {
+  read(body, { headers }) {
+    const request = readEmbeddingsRequest(body, headers)
+    return { ...request, write: (vectors, inputTokens) => embeddingsBody(request, vectors, inputTokens) }
+  },
 }
 
 const embedding = namedSchema('Embedding', {
@@ -121,8 +58,8 @@ const embeddingsResponseSchema = namedSchema('EmbeddingsResponse', {
 })
 
 /** `POST /v1/embeddings`: OpenAI's wire format, for every embedding model. */
-export function embeddings(deps: ChatRouteDeps & Parameters<typeof createEndpoint>[0]) {
-  const endpoint = createEndpoint(deps)
+export function embeddings(deps: ChatRouteDeps & EmbeddingsDeps) {
+  const endpoint = embeddingsEndpoint(deps, openAiForm)
   return new Elysia({ name: 'embeddings' }).post(
     '/v1/embeddings',
     ({ request }) => handleChat(deps, endpoint, request),
@@ -199,19 +136,9 @@ export function readEmbeddingsRequest(value: unknown, headers: Headers): Embeddi
   const body = validate(fieldsSchema, value)
   const extras = Object.entries(body).filter(([name, field]) => !readHere.has(name) && field !== null)
   const embedding = { ...parseInputs(body.input), texts: [], tokens: [], dimensions: body.dimensions ?? null }
-  const request = chatRequestWithDefaults([], {
-    dialect: 'embeddings',
-    embedding,
-    model: body.model,
-    // A vector is no output: the meter reserves its minimum, and nothing of it streams.
-    maxOutputTokens: 1,
-    hedge: false,
-    fallback: 'any',
-    endUser: body.user ?? null,
-    extras: Object.fromEntries(extras),
-    tags: tagsOfHeaders(headers),
-  })
-  return { request, embedding, model: body.model, encoding: body.encoding_format ?? 'float' }
+  const { model, user: endUser = null } = body
+  const request = embeddingsRequest(embedding, { model, endUser, extras: Object.fromEntries(extras) }, headers)
+  return { request, embedding, model, encoding: body.encoding_format ?? 'float' }
 }
 
 /**

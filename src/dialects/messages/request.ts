@@ -13,6 +13,7 @@ import {
   maximumTools,
   parseChatRequestFields,
 } from '../../core/request/chat-request.ts'
+import { gatewayFields, pickGatewayFields } from '../../core/request/gateway-fields.ts'
 import { bodyText } from '../../core/request/part-schemas.ts'
 import { promptCacheKey } from '../../core/request/tags.ts'
 import { invalidField, nullable, oneOf, validate } from '../../core/validation/validate.ts'
@@ -33,19 +34,6 @@ const tokens = Type.Integer({ minimum: 0, maximum: 2 ** 31 - 1 })
 const unset = Type.Literal(-1)
 
 const shared = chatRequestFields(true)
-
-/** Fields of the gateway, which never reach a provider. */
-const gatewayFields = {
-  mode: shared.mode,
-  strategy: shared.strategy,
-  stream_mode: shared.stream_mode,
-  enhance_prompt: shared.enhance_prompt,
-  test_mode: shared.test_mode,
-  fallback: shared.fallback,
-  continue: shared.continue,
-  fallback_max_cost_factor: shared.fallback_max_cost_factor,
-  web: shared.web,
-}
 
 /** Fields of the conversation, all of which `count_tokens` accepts. */
 const promptFields = {
@@ -168,16 +156,8 @@ const spelling = {
 function pickShared(body: Body): Parameters<typeof parseChatRequestFields>[0] {
   return {
     model: body.model ?? null,
-    mode: body.mode ?? null,
-    strategy: body.strategy ?? null,
+    ...pickGatewayFields(body),
     stream: body.stream ?? null,
-    stream_mode: body.stream_mode ?? null,
-    enhance_prompt: body.enhance_prompt ?? null,
-    test_mode: body.test_mode ?? null,
-    fallback: body.fallback ?? null,
-    continue: body.continue ?? null,
-    fallback_max_cost_factor: body.fallback_max_cost_factor ?? null,
-    web: body.web ?? null,
     metadata: findTags(body),
     temperature: body.temperature ?? null,
     top_p: isUnset(body.top_p) ? null : body.top_p,

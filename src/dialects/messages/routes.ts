@@ -1,77 +1,16 @@
 import { Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
-import type { ChatRequest, SourceBody } from '../../core/chat/chat.ts'
 import type { QuotaStatus } from '../../core/limits/plans.ts'
-import { autoModel, type Catalog, type Model } from '../../core/models/models.ts'
-import { GatewayError } from '../../core/validation/errors.ts'
-import { oneOf, parseJson, strictObject } from '../../core/validation/validate.ts'
-import { bodyLimits, checkContentType, readBody, whileHeld } from '../../http/body.ts'
+import { oneOf, strictObject } from '../../core/validation/validate.ts'
 import { type ChatEndpoint, type ChatRouteDeps, handleChat } from '../../http/chat-handler.ts'
 import { chatErrors, chatHeaders } from '../../http/chat-route-docs.ts'
-import type { TokenCountLimit } from '../../http/rate-limits.ts'
 import { policies, withRouteDocs } from '../../http/route-docs.ts'
 import { count, errorFields, id, modelName, namedSchema, orNull, shownCostFields, text } from '../../http/schemas.ts'
-import { disabledModel } from '../../models/allowed-models.ts'
-import { likelyInputTokens } from '../../text/tokens/tokens.ts'
-import type { ReasoningSeal } from '../reasoning-seal.ts'
+import { createTokenCounter, type TokenCounterDeps } from '../token-counter.ts'
 import { getMessagesStatus, messagesErrorTypes, messagesRefusal } from './errors.ts'
 import { type MessageStyle, messageBody } from './reply.ts'
 import { countSchema, messagesSchema, readCount, readMessages } from './request.ts'
 import { messagesStream } from './stream.ts'
-
-type CountTokensDeps = Pick<ChatRouteDeps, 'getCaller' | 'newRequestId' | 'bodies'> & {
-  readonly reasoningSeal: ReasoningSeal
-  readonly limitTokenCounts: TokenCountLimit
-  readonly catalog: Pick<Catalog, 'resolve' | 'findDisabled'>
-  /** Returns the count of the model's provider; null = the provider returned none. */
-  readonly countInput: (model: Model, source: SourceBody) => Promise<number | null>
-}
-
-/** Without a model, the estimate is for Claude. */
-const usualProvider = 'anthropic'
-
-/** Returns the handler of `count_tokens`. Nothing is billed, moderated or logged. */
-function createTokenCounter(deps: CountTokensDeps): (request: Request) => Promise<Response> {
-  return async request => {
-    const requestId = deps.newRequestId()
-    const { accountId } = await deps.getCaller(request)
-    await deps.limitTokenCounts(accountId)
-    checkContentType(request.headers)
-    return whileHeld({ budget: deps.bodies, owner: accountId }, request, bodyLimits.chat, async () => {
-      const text = await readBody(request, bodyLimits.chat)
-      const { model: name, ...asked } = readCount(
-        parseJson(text),
-        { headers: request.headers, text, accountId },
-        deps.reasoningSeal,
-      )
-      const model = findModel(deps, name)
-      const counted = model === null ? null : await deps.countInput(model, asked.source)
-      const tokens = counted ?? likelyInputTokens(asked, model?.provider ?? usualProvider)
-      return replied(tokens, requestId, counted === null)
-    })
-  }
-}
-
-function findModel({ catalog }: CountTokensDeps, name: ChatRequest['model']): Model | null {
-  if (name === null || name.toLowerCase() === autoModel) return null
-  const model = catalog.resolve(name)
-  if (model !== null) return model
-  throw (
-    disabledModel(catalog, name) ??
-    new GatewayError('model_not_found', 'Unknown model. List models with GET /v1/models.', { param: 'model' })
-  )
-}
-
-function replied(tokens: number, requestId: string, isEstimated: boolean): Response {
-  const headers = new Headers({
-    'content-type': 'application/json',
-    'cache-control': 'no-store',
-    'x-request-id': requestId,
-    'request-id': requestId,
-  })
-  if (isEstimated) headers.set('x-gateway-estimated', 'true')
-  return new Response(JSON.stringify({ input_tokens: tokens }), { headers })
-}
 
 /** Writes the headers from which Anthropic's client libraries read the request ID and the limits of the account. */
 function writeMessagesHeaders(headers: Headers, requestId: string, quota: QuotaStatus | null, nowMs: number): void {
@@ -87,7 +26,7 @@ function writeMessagesHeaders(headers: Headers, requestId: string, quota: QuotaS
 }
 
 type MessagesDeps = ChatRouteDeps &
-  CountTokensDeps & {
+  TokenCounterDeps & {
     /** Epoch milliseconds. */
     readonly now: () => number
   }
@@ -117,7 +56,12 @@ function getEndpoint({ reasoningSeal, now }: Pick<MessagesDeps, 'reasoningSeal' 
 /** `POST /v1/messages` and its token count: the Anthropic wire format, for existing client libraries. */
 export function messages(deps: MessagesDeps) {
   const endpoint = getEndpoint(deps)
-  const count = createTokenCounter(deps)
+  const count = createTokenCounter(deps, {
+    read: (body, source) => readCount(body, source, deps.reasoningSeal),
+    usualProvider: 'anthropic',
+    body: tokens => ({ input_tokens: tokens }),
+    addHeaders: (headers, requestId) => headers.set('request-id', requestId),
+  })
   return new Elysia({ name: 'messages' })
     .post('/v1/messages', ({ request }) => handleChat(deps, endpoint, request), {
       parse: 'none',

@@ -1,32 +1,42 @@
 /**
- * The list of models in the three forms that clients read, from one set of entries: OpenAI's, Anthropic's with paging,
+ * The list of models in the four forms that clients read, from one set of entries: OpenAI's, Anthropic's and Google's with paging,
  * and the one of Codex. The request shows which form the client reads.
  */
 import type { EmbeddingCatalog, EmbeddingModel } from '../../core/models/embedding-models.ts'
 import { autoModel, type Catalog, fullName, getDeprecation, type Model } from '../../core/models/models.ts'
 import { invalidField } from '../../core/validation/validate.ts'
+import { isGeminiForm } from '../../http/endpoints.ts'
 import { codexModels } from './codex-list.ts'
-import type { AnthropicModel, CodexModel, CompatibleModel } from './schemas.ts'
+import type { AnthropicModel, CodexModel, CompatibleModel, GeminiModel } from './schemas.ts'
 
-type ModelListForm = 'openai' | 'anthropic' | 'codex'
+type ModelListForm = 'openai' | 'anthropic' | 'codex' | 'gemini'
 
 const pagingParameters = ['limit', 'after_id', 'before_id'] as const
 
-/** Codex sends `client_version`; Anthropic's clients send a header or paging. A header that decides is in `vary`. */
-export function modelListForm(headers: Headers, query: URLSearchParams): ModelListForm {
+/** Codex sends `client_version`; Anthropic's and Google's clients send a header or paging. A header that decides is in `vary`. */
+export function modelListForm(
+  request: Pick<Request, 'url' | 'method' | 'headers'>,
+  query: URLSearchParams,
+): ModelListForm {
+  const { headers } = request
+  if (isGeminiForm(request)) return 'gemini'
   if (query.has('client_version')) return 'codex'
   const isAnthropic =
     headers.has('anthropic-version') || headers.has('x-api-key') || pagingParameters.some(name => query.has(name))
   return isAnthropic ? 'anthropic' : 'openai'
 }
 
-export const modelListVary = 'anthropic-version, x-api-key'
+export const modelListVary = 'anthropic-version, x-api-key, x-goog-api-key'
 
 /**
- * A model in both forms. Anthropic's form includes OpenAI's keys, so that a client that reads those finds them with any
+ * A model in these forms. Anthropic's form includes OpenAI's keys, so that a client that reads those finds them with any
  * header.
  */
-type ListedModel = { readonly openai: CompatibleModel; readonly anthropic: AnthropicModel }
+type ListedModel = {
+  readonly openai: CompatibleModel
+  readonly anthropic: AnthropicModel
+  readonly gemini: GeminiModel
+}
 
 type ListedModels = {
   /** Models that are not retired, `gateway-ai` first and embedding models last. */
@@ -100,12 +110,12 @@ function listedEmbeddingModel(model: EmbeddingModel, own: EmbeddingCatalog, chat
 const unknownRelease = '1970-01-01'
 
 function listed(model: Listable): ListedModel {
-  const { id, releaseDate } = model
+  const { id, releaseDate, provider } = model
   const openai: CompatibleModel = {
     id,
     object: 'model',
     created: releaseDate === null ? 0 : Date.parse(releaseDate) / 1000,
-    owned_by: model.provider,
+    owned_by: provider,
     shutdown_date: model.deprecationDate,
   }
   const anthropic: AnthropicModel = {
@@ -117,12 +127,26 @@ function listed(model: Listable): ListedModel {
     max_tokens: model.maxTokens,
     capabilities: null,
   }
-  return { openai, anthropic }
+  const embeds = model.maxTokens === null && provider !== autoModel
+  const gemini: GeminiModel = {
+    name: `models/${id}`,
+    baseModelId: id,
+    version: releaseDate ?? unknownRelease,
+    displayName: model.displayName,
+    description: `${model.displayName}, served by ${provider}`,
+    inputTokenLimit: model.maxInputTokens ?? 0,
+    outputTokenLimit: model.maxTokens ?? 0,
+    supportedGenerationMethods: embeds
+      ? ['embedContent', 'batchEmbedContents']
+      : ['generateContent', 'streamGenerateContent', 'countTokens'],
+  }
+  return { openai, anthropic, gemini }
 }
 
 /** Returns the body of a list in a form. Throws `invalid_request` for paging parameters without a match. */
 export function modelListBody(form: ModelListForm, { list, codex }: ListedModels, query: URLSearchParams): object {
   if (form === 'anthropic') return anthropicPage(list, query)
+  if (form === 'gemini') return geminiPage(list, query)
   const body = { object: 'list', data: list.map(({ openai }) => openai) }
   return form === 'codex' ? { ...body, models: codex } : body
 }
@@ -147,6 +171,16 @@ function anthropicPage(list: readonly ListedModel[], query: URLSearchParams): ob
     first_id: data[0]?.id ?? null,
     last_id: data.at(-1)?.id ?? null,
   }
+}
+
+/** The token of a page is the number of models before it. */
+function geminiPage(list: readonly ListedModel[], query: URLSearchParams): object {
+  const [size, token] = [query.get('pageSize') ?? String(mostPerPage), query.get('pageToken') ?? '0']
+  if (!/^\d{1,4}$/.test(size)) throw invalidField('pageSize', `must be an integer from 0 to ${mostPerPage}`)
+  if (!/^\d{1,6}$/.test(token)) throw invalidField('pageToken', 'must be the `nextPageToken` of a page')
+  const end = Number(token) + (Number(size) || mostPerPage)
+  const models = list.slice(Number(token), end).map(({ gemini }) => gemini)
+  return { models, ...(end < list.length ? { nextPageToken: String(end) } : {}) }
 }
 
 function getLimit(sent: string | null): number {

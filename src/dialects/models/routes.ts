@@ -1,7 +1,6 @@
 import { Elysia } from 'elysia'
 import type { EmbeddingCatalog, EmbeddingModel } from '../../core/models/embedding-models.ts'
-import { type Catalog, type Deprecation, fullName, getDeprecation, type Model } from '../../core/models/models.ts'
-import { pricingFields } from '../../core/models/pricing.ts'
+import { type Catalog, fullName, getDeprecation, type Model } from '../../core/models/models.ts'
 import type { Clock } from '../../core/ports.ts'
 import { dayMs, formatDay } from '../../core/text/utc-days.ts'
 import { errorBody, GatewayError } from '../../core/validation/errors.ts'
@@ -10,17 +9,20 @@ import { errorResponse, toGatewayError } from '../../http/error-response.ts'
 import { policies, type RouteDocs, withRouteDocs } from '../../http/route-docs.ts'
 import { disabledModel, isModelAllowed } from '../../models/allowed-models.ts'
 import { attributions } from '../../models/catalog.ts'
+import { refusals } from '../gemini/errors.ts'
 import { listModels, modelListBody, modelListForm, modelListVary } from './client-lists.ts'
 import {
   compatibleModelListShape,
   compatibleModelShape,
-  type EmbeddingModelResponse,
+  geminiModelListQuery,
+  geminiModelListShape,
+  geminiModelSchema,
   type ModelHealth,
   modelHealthListShape,
   modelListQuery,
   modelListShape,
-  type ShownModel,
 } from './schemas.ts'
+import { shown, toEmbeddingModelResponse } from './shown-models.ts'
 
 type ModelsDeps = {
   readonly catalog: Catalog
@@ -43,6 +45,12 @@ type Page = { readonly body: string; readonly etag: string }
  */
 export function models(deps: ModelsDeps) {
   const { health } = deps
+  const listFor = async ({ request }: { readonly request: Request }) =>
+    inForm(deps, request, await pagesFor(request.headers), (pages, query) => pages.clients(request, query))
+  const modelFor = async ({ request }: { readonly request: Request }) =>
+    inForm(deps, request, await pagesFor(request.headers), (pages, query) =>
+      pages.one(nameIn(request.url), request, query),
+    )
   const today = pagesOfToday(deps)
   const pagesFor = async (headers: Headers): Promise<Shelf> => {
     // The list is open: it does not depend on Postgres, which may have to look up the key.
@@ -69,8 +77,7 @@ export function models(deps: ModelsDeps) {
     )
     .get(
       '/v1/models',
-      async ({ request }) =>
-        inForm(deps, request, await pagesFor(request.headers), (pages, query) => pages.clients(request.headers, query)),
+      listFor,
       route({
         summary: 'List models in the client’s form',
         description:
@@ -83,14 +90,34 @@ export function models(deps: ModelsDeps) {
     )
     .get(
       '/v1/models/*',
-      async ({ request }) =>
-        inForm(deps, request, await pagesFor(request.headers), (pages, query) =>
-          pages.one(nameIn(request.url), request.headers, query),
-        ),
+      modelFor,
       route({
         summary: 'Get a model in the client’s form',
         description: 'By its ID, an alias or `provider/model`, with the slash unchanged or as `%2F`.',
         answer: compatibleModelShape,
+        isTagged: true,
+        errors: ['model_not_found'],
+      }),
+    )
+    .get(
+      '/v1beta/models',
+      listFor,
+      route({
+        summary: 'List models in Google’s form',
+        description: 'Also of `GET /v1/models` with `x-goog-api-key`. Pages have `pageSize` models, otherwise all.',
+        query: geminiModelListQuery,
+        refusals,
+        answer: geminiModelListShape,
+        isTagged: true,
+      }),
+    )
+    .get(
+      '/v1beta/models/*',
+      modelFor,
+      route({
+        summary: 'Get a model in Google’s form',
+        refusals,
+        answer: geminiModelSchema,
         isTagged: true,
         errors: ['model_not_found'],
       }),
@@ -143,6 +170,7 @@ function getPages(catalog: Catalog, embeddingCatalog: EmbeddingCatalog, simulate
     openai: page(modelListBody('openai', listed, none)),
     anthropic: page(modelListBody('anthropic', listed, none)),
     codex: page(modelListBody('codex', listed, none)),
+    gemini: page(modelListBody('gemini', listed, none)),
   }
   return {
     own: page({
@@ -150,13 +178,15 @@ function getPages(catalog: Catalog, embeddingCatalog: EmbeddingCatalog, simulate
       embedding_models: embeddingCatalog.list.map(model => toEmbeddingModelResponse(model, simulated)),
       attributions,
     }),
-    clients(headers: Headers, query: URLSearchParams): Page {
-      const form = modelListForm(headers, query)
-      return form !== 'anthropic' || query.size === 0 ? whole[form] : page(modelListBody(form, listed, query))
+    clients(request: Request, query: URLSearchParams): Page {
+      const form = modelListForm(request, query)
+      const isWhole = form === 'openai' || form === 'codex' || query.size === 0
+      return isWhole ? whole[form] : page(modelListBody(form, listed, query))
     },
-    one(name: string, headers: Headers, query: URLSearchParams): Page {
+    one(name: string, request: Request, query: URLSearchParams): Page {
       const found = listed.find(name)
-      if (found !== null) return page(modelListForm(headers, query) === 'anthropic' ? found.anthropic : found.openai)
+      const form = modelListForm(request, query)
+      if (found !== null) return page(form === 'anthropic' || form === 'gemini' ? found[form] : found.openai)
       throw (
         disabledModel(catalog, name) ??
         disabledModel(embeddingCatalog, name) ??
@@ -180,7 +210,7 @@ function inForm(
   try {
     return send(request, find(pages, query), { vary: modelListVary, ...(isPrivate ? ownHeaders : {}) })
   } catch (thrown) {
-    if (modelListForm(request.headers, query) !== 'anthropic') throw thrown
+    if (modelListForm(request, query) !== 'anthropic') throw thrown
     const error = toGatewayError(thrown)
     const requestId = deps.newRequestId()
     const { headers, status } = errorResponse(error, requestId)
@@ -207,78 +237,12 @@ function holds(ifNoneMatch: string | null, etag: string): boolean {
   return ifNoneMatch.split(',').some(tag => tag.trim() === '*' || tag.trim().replace(/^W\//, '') === etag)
 }
 
-/** Returns the part of the path after `/v1/models/`: IDs contain slashes, which clients send unchanged or as `%2F`. */
+/** Returns the part of the path after `/models/`: IDs contain slashes, which clients send unchanged or as `%2F`. */
 function nameIn(url: string): string {
   const path = new URL(url).pathname
   try {
-    return decodeURIComponent(path.slice('/v1/models/'.length))
+    return decodeURIComponent(path.replace(/^\/v1(?:beta)?\/models\//, ''))
   } catch {
     return ''
-  }
-}
-
-function shown(model: Model, status: Deprecation, simulated: boolean): ShownModel {
-  const { capabilities, evidence, figures } = model
-  const speed = evidence?.speed ?? null
-  return {
-    id: model.id,
-    name: fullName(model),
-    provider: model.provider,
-    display_name: model.displayName,
-    tier: model.tier,
-    pricing: { currency: 'USD', ...pricingFields(model.pricing) },
-    context_window: model.contextWindow,
-    max_input_tokens: model.maxInputTokens,
-    max_output_tokens: model.maxOutputTokens,
-    capabilities: {
-      vision: capabilities.vision,
-      files: capabilities.files,
-      tools: capabilities.tools,
-      json_schema: capabilities.jsonSchema,
-      reasoning: capabilities.reasoning,
-      streaming: capabilities.streaming,
-      web_search: capabilities.webSearch,
-    },
-    reasoning_efforts: [...model.parameters.efforts],
-    aliases: [...model.aliases],
-    deprecated: model.deprecated,
-    deprecation_date: model.deprecationDate,
-    status,
-    successor: model.successor,
-    release_date: model.releaseDate,
-    quality_scores: model.qualityScores.map(score => ({ ...score, attribution: attributions[score.metric] })),
-    speed: speed && {
-      output_tokens_per_second: speed.tokensPerSecond,
-      time_to_first_token_seconds: speed.firstTokenSeconds,
-      variant: speed.variant,
-      source: speed.source,
-      date: speed.date,
-      attribution: attributions.artificial_analysis_intelligence_index,
-    },
-    routing: {
-      quality: Number(figures.quality.toFixed(4)),
-      output_tokens_per_second: figures.tokensPerSecond,
-      time_to_first_token_seconds: figures.firstTokenMs / 1000,
-      estimated: figures.estimated || speed === null,
-    },
-    ...(simulated ? { simulated } : {}),
-  }
-}
-
-function toEmbeddingModelResponse(model: EmbeddingModel, simulated: boolean): EmbeddingModelResponse {
-  const { dimensions, dimensionRange } = model.embedding
-  return {
-    id: model.id,
-    name: fullName(model),
-    provider: model.provider,
-    display_name: model.displayName,
-    pricing: { currency: 'USD', input_per_mtok: model.pricing.input },
-    max_input_tokens: model.contextWindow,
-    dimensions,
-    minimum_dimensions: dimensionRange?.minimum ?? null,
-    capabilities: { embeddings: true, dimensions: dimensionRange !== null },
-    aliases: [...model.aliases],
-    release_date: model.releaseDate,
-    ...(simulated ? { simulated: true } : {}),
   }
 }

@@ -152,6 +152,18 @@ const forAnthropic = { description: "in Anthropic's form" } as const
 export type CompatibleModel = Static<ReturnType<typeof strictObject<typeof compatibleFields>>>
 export type AnthropicModel = CompatibleModel & Static<ReturnType<typeof strictObject<typeof anthropicFields>>>
 
+export const geminiModelSchema = namedSchema('GeminiModel', {
+  name: text('models/gpt-5.5'),
+  baseModelId: text('gpt-5.5'),
+  version: text('2026-03-05'),
+  displayName: text('GPT-5.5'),
+  description: Type.String(),
+  inputTokenLimit: count,
+  outputTokenLimit: count,
+  supportedGenerationMethods: Type.Array(text('generateContent')),
+})
+export type GeminiModel = Static<typeof geminiModelSchema>
+
 export const compatibleModelShape = namedSchema('CompatibleModel', {
   ...compatibleFields,
   ...Type.Partial(Type.Object(anthropicFields)).properties,
@@ -205,4 +217,13 @@ export const modelListQuery = Type.Object({
   after_id: Type.Optional(Type.String(forAnthropic)),
   before_id: Type.Optional(Type.String(forAnthropic)),
   client_version: Type.Optional(Type.String({ description: 'sent by Codex' })),
+})
+
+export const geminiModelListShape = namedSchema('GeminiModelList', {
+  models: Type.Array(geminiModelSchema),
+  nextPageToken: Type.Optional(text('50')),
+})
+export const geminiModelListQuery = Type.Object({
+  pageSize: Type.Optional(Type.Integer({ minimum: 0, maximum: 1000 })),
+  pageToken: Type.Optional(Type.String()),
 })

@@ -82,7 +82,7 @@ export function countBody(source: SourceBody, model: Model): string {
 }
 
 /** Whether the client meant this very model, and so wrote what it takes. */
-function isNamed(model: Model, name: string | null): boolean {
+export function isNamed(model: Model, name: string | null): boolean {
   const wanted = name?.toLowerCase()
   const { provider, aliases, marketplaceAliases } = model
   const names = [
@@ -164,7 +164,11 @@ function isUnsendable({ fields }: SourceBody): (key: string) => boolean {
 }
 
 /** Sets members with these names, removes undefined ones and those that `isRemoved` names, and adds missing ones. */
-function fieldEdits(members: readonly Member[], values: Json, isRemoved: (key: string) => boolean = () => false) {
+export function fieldEdits(
+  members: readonly Member[],
+  values: Json,
+  isRemoved: (key: string) => boolean = () => false,
+) {
   const isSet = ({ key }: Member) => Object.hasOwn(values, key) && values[key] !== undefined
   const isOut = (member: Member) => !isSet(member) && (Object.hasOwn(values, member.key) || isRemoved(member.key))
   const replaced = members.filter(isSet).map(({ key, value }) => ({ ...value, text: JSON.stringify(values[key]) }))

@@ -1,4 +1,5 @@
 import type { AttemptFailure } from '../../core/chat/attempts.ts'
+import { googleStatuses } from '../../core/chat/google-wire.ts'
 import { parseUntrustedJson } from '../../core/validation/untrusted-json.ts'
 import { findRetryAfter, isContextOverflow, kindOfStatus, providerFailure, refusalReason } from '../failure.ts'
 import { getText, isText, record, records, wholeNumber } from '../json.ts'
@@ -12,7 +13,7 @@ export function readGoogleFailure(status: number, headers: Headers, body: string
 /** Reads an error in place of a response, with its status as a code, a word, or missing. */
 export function googleBodyFailure(body: unknown): ProviderFailure {
   const error = errorIn(body)
-  const code = error.code !== null && error.code >= 400 ? error.code : statusCodes.get(error.status)
+  const code = error.code !== null && error.code >= 400 ? error.code : googleStatuses.get(error.status)
   return getRefusal(error, code ?? 500, null)
 }
 
@@ -49,24 +50,6 @@ function durationMs(duration: unknown): number | null {
   const seconds = /^(\d{1,9}(?:\.\d+)?)s$/.exec(getText(duration))?.[1]
   return seconds === undefined ? null : Math.ceil(Number(seconds) * 1_000)
 }
-
-const statusCodes: ReadonlyMap<string, number> = new Map([
-  ['INVALID_ARGUMENT', 400],
-  ['FAILED_PRECONDITION', 400],
-  ['OUT_OF_RANGE', 400],
-  ['UNAUTHENTICATED', 401],
-  ['PERMISSION_DENIED', 403],
-  ['NOT_FOUND', 404],
-  ['ABORTED', 409],
-  ['RESOURCE_EXHAUSTED', 429],
-  ['CANCELLED', 499],
-  ['INTERNAL', 500],
-  ['UNKNOWN', 500],
-  ['DATA_LOSS', 500],
-  ['UNIMPLEMENTED', 501],
-  ['UNAVAILABLE', 503],
-  ['DEADLINE_EXCEEDED', 504],
-])
 
 function getRefusal(error: UpstreamError, status: number, headerDelayMs: number | null): ProviderFailure {
   const kind = getKind(status, error)

@@ -1,10 +1,14 @@
 import type { ChatRequest, Message, ReasoningEffort, ReasoningItem, Tool, ToolCall } from '../../core/chat/chat.ts'
+import { thinkingBudgets } from '../../core/chat/google-wire.ts'
+import { isSendableField } from '../../core/chat/provider-features.ts'
 import { isDemanding } from '../../core/chat/tool-definitions.ts'
 import type { ParameterRules } from '../../core/models/models.ts'
 import { isNumeric } from '../../core/validation/untrusted-json.ts'
+import { fieldEdits, isNamed } from '../anthropic/source-body.ts'
 import { getTurns, inlineImage, placeholderTexts, systemTexts, type ToolExchange } from '../conversation-steps.ts'
 import { sortExtras } from '../extras.ts'
 import { encoded, isRecord, isText, type Json, objectIn, record } from '../json.ts'
+import { edited, membersAt } from '../json-spans.ts'
 import { droppedNames, instructionFor, mayForce, nearestEffort, parametersFor } from '../parameters.ts'
 import type { Access, AdapterRequest, ProviderRequest } from '../provider.ts'
 import { rewritten } from '../schemas.ts'
@@ -122,51 +126,10 @@ function kindByExtension(url: string): string {
   return `image/${extension?.toLowerCase() ?? 'jpeg'}`
 }
 
-/** Builds the request. */
-export function toGoogleRequest(
-  { request, model, outputCap, stream }: AdapterRequest,
-  access: Access,
-): ProviderRequest {
-  const rules = model.parameters
-  const thinking = thinkingFor(request.reasoningEffort, rules)
-  const thinks = thinking !== null && thinking.thinkingBudget !== 0
-  const parameters = parametersFor(request, { ...rules, logitBias: false }, thinks)
-  const calling = callingFor(request, rules, thinks)
-  const format = formatFor(request, rules, calling)
-  const unforced = isDemanding(request.toolChoice) && request.tools.length > 0 && calling?.mode !== 'ANY'
-  const lines = unforced ? [instructionFor(request.toolChoice)] : []
-  const system = [...systemTexts(request.messages), ...lines].map(text => ({ text }))
-  const functionDeclarations = request.tools.map(declarationFor)
-
-  const body = {
-    systemInstruction: system.length > 0 ? { parts: system } : undefined,
-    contents: contentsFor(request.messages, rules),
-    tools: functionDeclarations.length > 0 ? [{ functionDeclarations }] : undefined,
-    toolConfig: calling === null ? undefined : { functionCallingConfig: calling },
-    generationConfig: {
-      maxOutputTokens: outputCap,
-      candidateCount: parameters.choices,
-      temperature: parameters.temperature,
-      topP: parameters.topP,
-      stopSequences: parameters.stops,
-      // 32 bits here; folded, so that equal seeds stay equal.
-      seed: parameters.seed === undefined ? undefined : parameters.seed | 0,
-      presencePenalty: parameters.presencePenalty,
-      frequencyPenalty: parameters.frequencyPenalty,
-      responseLogprobs: parameters.logprobs,
-      logprobs: parameters.topLogprobs || undefined,
-      ...format,
-      thinkingConfig: thinking ?? undefined,
-    },
-  }
-
-  const dropped = new Set(parameters.dropped)
-  if (isDemanding(request.toolChoice) && calling?.mode !== 'ANY') dropped.add('tool_choice')
-  if (request.parallelToolCalls === false && request.tools.length > 0) dropped.add('parallel_tool_calls')
-  if (isLesser(request.responseFormat.type, format)) dropped.add('response_format')
-  if (request.reasoningEffort !== null && request.reasoningEffort !== 'none' && thinking === null)
-    dropped.add('reasoning_effort')
-
+/** Builds the request: the client's own body if it has this form and needs no change, otherwise a translation. */
+export function toGoogleRequest(question: AdapterRequest, access: Access): ProviderRequest {
+  const { model, stream } = question
+  const { body, dropped } = translated(question)
   const base = access.baseUrl.replace(/\/+$/, '').replace(/\/v1beta$/, '')
   const method = stream ? 'streamGenerateContent?alt=sse' : 'generateContent'
   return {
@@ -175,28 +138,83 @@ export function toGoogleRequest(
       'content-type': 'application/json',
       ...(access.apiKey !== null && { 'x-goog-api-key': access.apiKey }),
     },
-    body: encoded(body),
-    droppedParameters: droppedNames(dropped, sortExtras('google', request.extras).dropped, request.source),
+    body: (dropped.length === 0 ? ownBody(question) : null) ?? encoded(body()),
+    droppedParameters: dropped,
   }
+}
+
+/**
+ * Returns the client's text with the cap of this attempt; null = the request must be translated: it was written for another model or
+ * form, or the gateway has changed it.
+ */
+function ownBody({ request, model, outputCap }: AdapterRequest): string | null {
+  const { source } = request
+  if (source?.dialect !== 'gemini' || source.messages !== request.messages) return null
+  if (source.turn !== undefined || source.sealed?.length !== 0 || !isNamed(model, request.model)) return null
+  const { text, fields } = source
+  const isUnsendable = (key: string) => !isSendableField('gemini', key, fields[key])
+  const members = membersAt(text, 0)
+  const config = record(fields.generationConfig)
+  if (config.maxOutputTokens === outputCap) return edited(text, fieldEdits(members, {}, isUnsendable))
+  const span = members.find(({ key }) => key === 'generationConfig')?.value
+  const settings = { maxOutputTokens: outputCap }
+  if (span === undefined || Object.keys(config).length === 0)
+    return edited(text, fieldEdits(members, { generationConfig: settings }, isUnsendable))
+  return edited(text, [...fieldEdits(members, {}, isUnsendable), ...fieldEdits(membersAt(text, span.from), settings)])
+}
+
+function translated({ request, model, outputCap }: AdapterRequest) {
+  const rules = model.parameters
+  const thinking = thinkingFor(request.reasoningEffort, rules)
+  const thinks = thinking !== null && thinking.thinkingBudget !== 0
+  const parameters = parametersFor(request, { ...rules, logitBias: false }, thinks)
+  const calling = callingFor(request, rules, thinks)
+  const format = formatFor(request, rules, calling)
+  const unforced = isDemanding(request.toolChoice) && request.tools.length > 0 && calling?.mode !== 'ANY'
+  const lines = unforced ? [instructionFor(request.toolChoice)] : []
+  const extras = sortExtras('google', request.extras)
+
+  const body = () => {
+    const system = [...systemTexts(request.messages), ...lines].map(text => ({ text }))
+    const functionDeclarations = request.tools.map(declarationFor)
+    return {
+      systemInstruction: system.length > 0 ? { parts: system } : undefined,
+      contents: contentsFor(request.messages, rules),
+      tools: functionDeclarations.length > 0 ? [{ functionDeclarations }] : undefined,
+      toolConfig: calling === null ? undefined : { functionCallingConfig: calling },
+      safetySettings: extras.sent.safetySettings,
+      generationConfig: {
+        maxOutputTokens: outputCap,
+        candidateCount: parameters.choices,
+        temperature: parameters.temperature,
+        topP: parameters.topP,
+        topK: extras.sent.top_k,
+        stopSequences: parameters.stops,
+        // 32 bits here; folded, so that equal seeds stay equal.
+        seed: parameters.seed === undefined ? undefined : parameters.seed | 0,
+        presencePenalty: parameters.presencePenalty,
+        frequencyPenalty: parameters.frequencyPenalty,
+        responseLogprobs: parameters.logprobs,
+        logprobs: parameters.topLogprobs || undefined,
+        ...format,
+        thinkingConfig: thinking ?? undefined,
+      },
+    }
+  }
+
+  const dropped = new Set(parameters.dropped)
+  if (isDemanding(request.toolChoice) && calling?.mode !== 'ANY') dropped.add('tool_choice')
+  if (request.parallelToolCalls === false && request.tools.length > 0) dropped.add('parallel_tool_calls')
+  if (isLesser(request.responseFormat.type, format)) dropped.add('response_format')
+  if (request.reasoningEffort !== null && request.reasoningEffort !== 'none' && thinking === null)
+    dropped.add('reasoning_effort')
+  return { body, dropped: droppedNames(dropped, extras.dropped, request.source) }
 }
 
 type Thinking = {
   readonly includeThoughts: boolean
   readonly thinkingLevel?: string | undefined
   readonly thinkingBudget?: number
-}
-
-/**
- * Effort mapping of Google's own compatible endpoint; the two values above `high` are the gateway's: the model's
- * maximum.
- */
-const thinkingBudgets: Readonly<Record<Exclude<ReasoningEffort, 'none'>, number>> = {
-  minimal: 1_024,
-  low: 1_024,
-  medium: 8_192,
-  high: 24_576,
-  xhigh: Number.MAX_SAFE_INTEGER,
-  max: Number.MAX_SAFE_INTEGER,
 }
 
 /**

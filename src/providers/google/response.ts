@@ -1,4 +1,5 @@
 import type { FinishReason, ReportedUsage, TokenLogprob } from '../../core/chat/chat-events.ts'
+import { googleFinishReasons } from '../../core/chat/google-wire.ts'
 import { parseUntrustedJson } from '../../core/validation/untrusted-json.ts'
 import { CitedText } from '../citations.ts'
 import { badAnswer, providerFailure, truncated } from '../failure.ts'
@@ -208,7 +209,7 @@ export class GoogleReader implements StreamReader {
     choice.grounding = readGrounding(candidate, choice.grounding)
     const tokens = getGoogleLogprobs(candidate.logprobsResult)
     if (tokens.length > 0) sink.add({ type: 'logprobs', choice: index, tokens })
-    if (isText(candidate.finishReason)) choice.finish ??= finishReasons.get(candidate.finishReason) ?? 'stop'
+    if (isText(candidate.finishReason)) choice.finish ??= googleFinishReasons.get(candidate.finishReason) ?? 'stop'
     this.emitted ||= grew || tokens.length > 0
     return null
   }
@@ -269,22 +270,6 @@ function getReason({ finish, calls }: Choice): FinishReason {
   if (finish === null || finish === 'stop') return calls.count() > 0 ? 'tool_calls' : 'stop'
   return finish
 }
-
-/** Others mean `stop`. */
-const finishReasons: ReadonlyMap<string, FinishReason> = new Map([
-  ['MAX_TOKENS', 'length'],
-  ['CONTINUATION', 'length'],
-  ['SAFETY', 'content_filter'],
-  ['RECITATION', 'content_filter'],
-  ['BLOCKLIST', 'content_filter'],
-  ['PROHIBITED_CONTENT', 'content_filter'],
-  ['SPII', 'content_filter'],
-  ['LANGUAGE', 'content_filter'],
-  ['MODEL_ARMOR', 'content_filter'],
-  ['IMAGE_SAFETY', 'content_filter'],
-  ['IMAGE_PROHIBITED_CONTENT', 'content_filter'],
-  ['IMAGE_RECITATION', 'content_filter'],
-])
 
 const failedGenerations = [
   'MALFORMED_FUNCTION_CALL',

@@ -49,6 +49,7 @@ const gateway = await startGateway()
 const { url, key } = gateway
 await program('openai', [main, join(here, '..', 'openai_python.py'), `${url}/v1`, key])
 await program('anthropic', [main, join(here, '..', 'anthropic_python.py'), url, key])
+await program('google-genai', [main, 'google_python.py', url, key])
 const pytest = [main, '-W', 'ignore', '-m', 'pytest', '-q', '-p', 'no:cacheprovider', '-o', 'asyncio_mode=auto']
 const suite = 'langchain_standard.py'
 for (const model of models) {

@@ -18,12 +18,12 @@ type Step = {
 
 const steps: Readonly<Record<string, Step>> = {
   shell: {
-    tool: /^(exec_command|shell_command|shell|bash|Bash)$/,
+    tool: /^(exec_command|shell_command|run_shell_command|shell|bash|Bash)$/,
     values: { cmd: 'echo shell-ran', command: 'echo shell-ran', description: 'prints a line' },
     code: 'text(await tools.exec_command({ cmd: "echo shell-ran" }))',
   },
   file: {
-    tool: /^(apply_patch|write|Write)$/,
+    tool: /^(apply_patch|write|Write|write_file)$/,
     values: {
       input: patch,
       patchText: patch,
@@ -33,7 +33,16 @@ const steps: Readonly<Record<string, Step>> = {
     },
     code: `text(await tools.apply_patch(${JSON.stringify(patch)}))`,
   },
-  read: { tool: /^(read|Read)$/, values: { filePath: 'made.txt', file_path: `{folder}/made.txt` } },
+  edit: {
+    tool: /^replace$/,
+    values: {
+      file_path: '{folder}/made.txt',
+      instruction: 'Name the editor.',
+      old_string: 'the tool',
+      new_string: 'the editor',
+    },
+  },
+  read: { tool: /^(read|Read|read_file)$/, values: { filePath: 'made.txt', file_path: `{folder}/made.txt` } },
   search: { tool: /^ToolSearch$/, values: { query: 'select:mcp__notes__lookup', max_results: 5 } },
   mcp: {
     tool: /lookup$/,

@@ -1,0 +1,74 @@
+/** Counts the input tokens of a request in its own API form. Nothing is billed, moderated or logged. */
+import type { ChatRequest, SourceBody } from '../core/chat/chat.ts'
+import { autoModel, type Catalog, type Model } from '../core/models/models.ts'
+import { GatewayError } from '../core/validation/errors.ts'
+import { parseJson } from '../core/validation/validate.ts'
+import { bodyLimits, checkContentType, readBody, whileHeld } from '../http/body.ts'
+import type { ChatRouteDeps, RequestSource } from '../http/chat-handler.ts'
+import type { TokenCountLimit } from '../http/rate-limits.ts'
+import { disabledModel } from '../models/allowed-models.ts'
+import { likelyInputTokens } from '../text/tokens/tokens.ts'
+import type { ReasoningSeal } from './reasoning-seal.ts'
+
+export type TokenCounterDeps = Pick<ChatRouteDeps, 'getCaller' | 'newRequestId' | 'bodies'> & {
+  readonly reasoningSeal: ReasoningSeal
+  readonly limitTokenCounts: TokenCountLimit
+  readonly catalog: Pick<Catalog, 'resolve' | 'findDisabled'>
+  /** Returns the count of the model's provider; null = the provider returned none. */
+  readonly countInput: (model: Model, source: SourceBody) => Promise<number | null>
+}
+
+type CountForm = {
+  /** Parses a body. Throws `GatewayError` with the invalid field. `source` null = only the gateway can count it. */
+  readonly read: (
+    body: unknown,
+    source: RequestSource,
+    url: string,
+  ) => { readonly model: ChatRequest['model']; readonly source: SourceBody | null } & Parameters<
+    typeof likelyInputTokens
+  >[0]
+  /** Provider whose tokens are estimated if the request names no model. */
+  readonly usualProvider: string
+  readonly body: (tokens: number) => object
+  readonly addHeaders?: (headers: Headers, requestId: string) => void
+}
+
+/** Returns the handler of one API form. */
+export function createTokenCounter(deps: TokenCounterDeps, form: CountForm): (request: Request) => Promise<Response> {
+  return async request => {
+    const requestId = deps.newRequestId()
+    const { accountId } = await deps.getCaller(request)
+    await deps.limitTokenCounts(accountId)
+    checkContentType(request.headers)
+    return whileHeld({ budget: deps.bodies, owner: accountId }, request, bodyLimits.chat, async () => {
+      const text = await readBody(request, bodyLimits.chat)
+      const { headers, url } = request
+      const asked = form.read(parseJson(text), { headers, text, accountId }, url)
+      const model = findModel(deps, asked.model)
+      const counted = model === null || asked.source === null ? null : await deps.countInput(model, asked.source)
+      const tokens = counted ?? likelyInputTokens(asked, model?.provider ?? form.usualProvider)
+      return replied(form, tokens, requestId, counted === null)
+    })
+  }
+}
+
+function findModel({ catalog }: TokenCounterDeps, name: ChatRequest['model']): Model | null {
+  if (name === null || name.toLowerCase() === autoModel) return null
+  const model = catalog.resolve(name)
+  if (model !== null) return model
+  throw (
+    disabledModel(catalog, name) ??
+    new GatewayError('model_not_found', 'Unknown model. List models with GET /v1/models.', { param: 'model' })
+  )
+}
+
+function replied({ body, addHeaders }: CountForm, tokens: number, requestId: string, isEstimated: boolean): Response {
+  const headers = new Headers({
+    'content-type': 'application/json',
+    'cache-control': 'no-store',
+    'x-request-id': requestId,
+  })
+  addHeaders?.(headers, requestId)
+  if (isEstimated) headers.set('x-gateway-estimated', 'true')
+  return new Response(JSON.stringify(body(tokens)), { headers })
+}
