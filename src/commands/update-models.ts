@@ -57,28 +57,23 @@ export const updateModels = command({
     const changed = catalogDifferences(config.publishedModels, withCatalogUpdate(catalog, update))
     const kept = keptFigures(update, config.modelChanges)
     const isInstalled = options['dry-run'] !== true
+    // Each line is printed when it is true: the next step may fail.
+    const say = (...lines: readonly string[]) => {
+      if (!options.json) print(...lines)
+    }
+    say(...describe(changed, kept))
     if (isInstalled) {
       install(config.catalogFile, bytes)
+      say(`Installed the catalog of ${update.date} in ${config.catalogFile}.`)
       keepHistory(config.catalogFile, { installed_at: new Date().toISOString(), date: update.date, changed })
-    }
+    } else say('Nothing was installed.')
     const pid = isInstalled ? (findHolder(config.dataDirectory)?.pid ?? null) : null
     const reloaded = pid === null ? null : await (await import('./service.ts')).reloadGateway(config.dataDirectory, pid)
     const processes = reloaded?.processes ?? 0
     if (options.json)
       printJson({ date: update.date, file: config.catalogFile, installed: isInstalled, processes, changed, kept })
-    else
-      print(
-        ...describe(changed, kept),
-        isInstalled
-          ? `Installed the catalog of ${update.date} in ${config.catalogFile}. ${
-              reloaded === null
-                ? 'Running gateways read it on SIGHUP or at their next start.'
-                : reloaded.problems.length > 0
-                  ? ''
-                  : `The running gateway uses it (processes: ${processes}).`
-            }`
-          : 'Nothing was installed.',
-      )
+    else if (reloaded?.problems.length === 0) print(`The running gateway uses it (processes: ${processes}).`)
+    else if (isInstalled && reloaded === null) print('Running gateways read it on SIGHUP or at their next start.')
     if (reloaded !== null && reloaded.problems.length > 0)
       throw new CommandFailure(
         ['The running gateway keeps the old catalog:', ...reloaded.problems.map(problem => `- ${problem}`)].join('\n'),
@@ -96,7 +91,8 @@ const historyPath = (catalogFile: string) => `${catalogFile}.history`
 
 /** A line of JSON per installed update. Records have the prices of their request, so that a lost line loses no bill. */
 function keepHistory(catalogFile: string, entry: InstalledUpdate): void {
-  appendFileSync(historyPath(catalogFile), `${JSON.stringify(entry)}\n`)
+  const path = historyPath(catalogFile)
+  writing(path, () => appendFileSync(path, `${JSON.stringify(entry)}\n`))
 }
 
 function showHistory(catalogFile: string, asJson = false): void {
@@ -191,11 +187,17 @@ function isSigned(bytes: Uint8Array, signature: Uint8Array, pem: string): boolea
 
 /** Replaces the file in one step, so that a gateway that starts meanwhile reads the old one or the new one. */
 function install(path: string, bytes: Uint8Array): void {
-  try {
+  writing(path, () => {
     mkdirSync(dirname(path), { recursive: true })
     const unfinished = `${path}.${process.pid}`
     writeFileSync(unfinished, bytes)
     renameSync(unfinished, path)
+  })
+}
+
+function writing(path: string, write: () => void): void {
+  try {
+    write()
   } catch (cause) {
     throw new CommandFailure(`Cannot write ${path}: ${systemErrorText(cause)}.`)
   }

@@ -14,6 +14,7 @@ import { openaiResponses } from '../providers/openai-responses.ts'
 import type { AnswerSink, Provider } from '../providers/provider.ts'
 import { ReceivedAnswer } from '../providers/received-answer.ts'
 import { vertex } from '../providers/vertex.ts'
+import { vectorUsage } from '../request/embeddings-attempt.ts'
 import { responseCost } from '../request/settled-cost.ts'
 import { columns } from './command.ts'
 import file from './usage-cases.json'
@@ -21,7 +22,10 @@ import type { UsageReport } from './usage-reports.ts'
 
 type Json = Readonly<Record<string, unknown>>
 
-const wireNames = ['chat', 'compatible', 'azure', 'responses', 'messages', 'gemini', 'vertex', 'converse'] as const
+const wireNames = [
+  ...(['chat', 'compatible', 'azure', 'responses', 'messages', 'gemini', 'vertex', 'converse'] as const),
+  ...(['embeddings', 'gemini embeddings'] as const),
+] as const
 const count = Type.Optional(Type.Integer({ minimum: 0 }))
 
 const caseSchema = strictObject({
@@ -91,7 +95,8 @@ export { groups as usageGroups }
 type UsageWire = {
   readonly provider: Provider
   readonly whole: (given: UsageCase) => Json
-  readonly events: (given: UsageCase) => readonly [readonly Json[], readonly (Json | '[DONE]')[]]
+  /** Null = it embeds, which is never streamed. */
+  readonly events: ((given: UsageCase) => readonly [readonly Json[], readonly (Json | '[DONE]')[]]) | null
 }
 
 const text = 'Four words of text'
@@ -101,6 +106,7 @@ const messageItem = { type: 'message', id: 'i', role: 'assistant', content: [{ t
 const candidate = (finishReason: string | undefined, said = text) => ({
   candidates: [{ index: 0, content: { role: 'model', parts: [{ text: said }] }, finishReason }],
 })
+const vector = [0.6, 0.8]
 const orNothing = (name: string, usage: Json | null) => (usage === null ? {} : { [name]: usage })
 
 const chat = (provider: Provider): UsageWire => ({
@@ -193,6 +199,16 @@ export const wires: Readonly<Record<(typeof wireNames)[number], UsageWire>> = {
       [],
     ],
   },
+  embeddings: {
+    provider: openai({ official: true }),
+    whole: ({ usage }) => ({ object: 'list', model: 'm', data: [{ index: 0, embedding: vector }], usage }),
+    events: null,
+  },
+  'gemini embeddings': {
+    provider: google,
+    whole: ({ usage }) => ({ embeddings: [{ values: vector }], ...orNothing('usageMetadata', usage) }),
+    events: null,
+  },
 }
 
 /** Says a response to a sink. */
@@ -200,6 +216,7 @@ export type Says = (sink: AnswerSink) => void
 
 /** Returns the ways in which a report arrives: in JSON, in a stream, and in a stream that the client left after the report. */
 export function waysToSay({ provider, whole, events }: UsageWire, given: UsageCase): Readonly<Record<string, Says>> {
+  if (events === null) return { json: sink => sayVectors(provider, whole(given), sink) }
   const stream =
     (isLeft: boolean): Says =>
     sink => {
@@ -219,6 +236,16 @@ export function waysToSay({ provider, whole, events }: UsageWire, given: UsageCa
     stream: stream(false),
     'stream left': stream(true),
   }
+}
+
+/** Reads the vectors of one input, as an attempt does. */
+function sayVectors({ embeddings }: Provider, body: Json, sink: AnswerSink): void {
+  const model = toModel('relay', { id: 'm', pricing: { input_per_mtok: 1, output_per_mtok: 0 } })
+  const request = { request: readNative({ prompt: 'Hi' }, new Headers(), 2), model, outputCap: 0, stream: false }
+  const read = embeddings?.readVectors(body, { ...request, inputs: ['Hi'] })
+  if (read === undefined || !('vectors' in read)) throw new Error('the case has no vector')
+  const { inputTokens } = read
+  if (inputTokens !== null) sink.reportUsage(vectorUsage(inputTokens))
 }
 
 /** Returns what a case gets wrong, one line for each way that its report arrives. */

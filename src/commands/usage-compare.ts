@@ -19,6 +19,8 @@ type LedgerSums = Readonly<Record<FieldName, number>> & {
   readonly model: string
   /** Requests whose tokens the gateway estimated, at least in part. */
   readonly estimated: number
+  /** Requests with usage that had no known price. */
+  readonly unpriced: number
   /** Attempts that did not serve, which the provider may charge. */
   readonly retried: number
 }
@@ -181,7 +183,7 @@ function findCause(off: ReadonlySet<FieldName>, provider: ExportSums, ledger: Le
     return isLess && provider.requests === null ? 'not in the export' : 'other token counts'
   }
   if (off.has('cached') || off.has('written')) return 'cached tokens'
-  if (ledger.cost === 0) return 'unknown price'
+  if (ledger.unpriced > 0) return 'unknown price'
   const ratio = (provider.cost ?? 0) / ledger.cost
   if (provider.tiers.length > 0 || tierRatios.some(usual => Math.abs(ratio / usual - 1) < 0.01)) return 'tier'
   if (Math.abs(excess('cost')) < cent && Math.abs(ratio - 1) < 0.02) return 'rounding'
@@ -251,6 +253,7 @@ async function readSums(database: Database, { providers, from, to }: Scope): Pro
         sum(output_tokens)::float8 as output,
         sum(${cost(sql)})::float8 as cost,
         (count(*) filter (where estimated))::int as estimated,
+        (count(*) filter (where unpriced is not null))::int as unpriced,
         coalesce((select attempts from retried where retried.day = chosen.day and retried.model = chosen.model), 0)::int as retried
       from chosen
       where provider in ${sql(providers)} and model <> '' and input_tokens + output_tokens > 0
@@ -274,7 +277,7 @@ async function readRequests(database: Database, { providers }: Scope, ids: reado
           input_tokens::float8 as input, cached_input_tokens::float8 as cached, cache_write_tokens::float8 as written,
           output_tokens::float8 as output,
           ${cost(sql)}::float8 as cost,
-          estimated::int as estimated, (attempts - 1)::int as retried
+          estimated::int as estimated, (unpriced is not null)::int as unpriced, (attempts - 1)::int as retried
         from usage_records
         where upstream_id in ${sql(some)} and provider in ${sql(providers)} and not ${isOnOwnKeys(sql)}`,
       deadlineMs,

@@ -76,17 +76,25 @@ export function readExport(text: string, key: string | null): UsageExport {
   const [first] = table
   const format = formats.find(({ needs }) => needs.every(name => first?.has(name)))
   if (format === undefined)
-    throw new CommandFailure(`The file is no export of a known form: ${formats.map(({ name }) => name).join(', ')}.`)
+    throw new CommandFailure(
+      `The file has no line in a known form (JSON, or CSV with commas): ${formats.map(({ name }) => name).join(', ')}.`,
+    )
   const used = table.filter(row => isUsage(format, row))
   const own = used.filter(row => key === null || textIn(row, format.columns.key) === key)
-  const lines = own.flatMap(row => toLine(format, row) ?? [])
+  const read = own.flatMap(row => toLine(format, row) ?? [])
+  const lines = read.filter(line => exportFields.some(field => line[field]))
+  // Without a line there is no day to compare, so that nothing could differ.
+  if (lines.length === 0)
+    throw new CommandFailure(
+      `${format.name}: the file has no line of usage${key === null ? '' : ` of the key ${key}`}.`,
+    )
   const { costUnit = 1 } = format
-  const decimals = Math.max(0, ...own.map(row => textIn(row, format.columns.cost)?.split('.')[1]?.length ?? 0))
+  const decimals = own.reduce((most, row) => Math.max(most, decimalsIn(textIn(row, format.columns.cost))), 0)
   return {
     format,
-    lines: lines.filter(line => exportFields.some(field => line[field])),
+    lines,
     otherKeys: used.length - own.length,
-    unread: own.length - lines.length,
+    unread: own.length - read.length,
     precision: (costUnit * 1e8) / 10 ** decimals / 2,
   }
 }
@@ -125,6 +133,8 @@ function numberIn(text: string | undefined): number | null {
   return Number.isFinite(number) ? number : null
 }
 
+const decimalsIn = (text: string | null) => text?.split('.')[1]?.length ?? 0
+
 /** Returns a tier with a price of its own. */
 function tierIn(name: string, value = ''): string | null {
   if (name === 'batch') return value === 'true' ? name : null
@@ -134,18 +144,24 @@ function tierIn(name: string, value = ''): string | null {
 /** Returns the UTC day of a date, a time without a zone (which is UTC), or seconds since the epoch. */
 function dayIn(text: string | null): string | null {
   if (text === null) return null
-  if (/^\d{9,11}$/.test(text)) return new Date(Number(text) * 1_000).toISOString().slice(0, 10)
-  if (/^\d{4}-\d\d-\d\d$/.test(text)) return text
-  const time = Date.parse(/(?:Z|[+-]\d\d:?\d\d|UTC)$/.test(text) ? text : `${text.replace(' ', 'T')}Z`)
-  return Number.isNaN(time) ? null : new Date(time).toISOString().slice(0, 10)
+  const isDay = /^\d{4}-\d\d-\d\d$/.test(text)
+  const hasZone = isDay || /(?:Z|[+-]\d\d:?\d\d|UTC)$/.test(text)
+  const isSeconds = /^\d{9,10}$/.test(text)
+  const time = isSeconds ? Number(text) * 1_000 : Date.parse(hasZone ? text : `${text.replace(' ', 'T')}Z`)
+  if (Number.isNaN(time)) return null
+  const day = new Date(time).toISOString().slice(0, 10)
+  // No database has a February 30, and no gateway ran before 2000.
+  return day.startsWith('20') && (!isDay || day === text) ? day : null
 }
 
 /** Returns the rows below the first line that is the head of a known format; exports begin with lines about the invoice. */
 function csvTable(text: string): readonly Row[] {
   const all = csvRows(text)
-  const heads = all.map(cells => cells.map(snake))
-  const at = heads.findIndex(head => formats.some(({ needs }) => needs.every(name => head.includes(name))))
-  const head = heads[at] ?? []
+  const at = all.findIndex(cells => {
+    const head = new Set(cells.map(snake))
+    return formats.some(({ needs }) => needs.every(name => head.has(name)))
+  })
+  const head = all[at]?.map(snake) ?? []
   return all
     .slice(at + 1)
     .filter(cells => cells.length === head.length)

@@ -1,5 +1,6 @@
 /** `usage …`: ships the journal's records and reconciles billing. */
 import { resolve } from 'node:path'
+import { gunzipSync } from 'node:zlib'
 import { readConfig, readStoreConfig } from '../config/config.ts'
 import { createLimitKeys } from '../core/limits/redis.ts'
 import type { UsageSource } from '../ledger/reconcile.ts'
@@ -83,7 +84,7 @@ const compare = command({
   },
   async run({ operands, options }) {
     const { compareUsage } = await import('./usage-compare.ts')
-    const text = readNamedFile(operands.file).toString('utf8')
+    const text = unzipped(readNamedFile(operands.file), operands.file).toString('utf8')
     const { provider, key = null } = options
     const chosen = { providers: provider === undefined ? null : [provider], key }
     tell(await withDatabase(database => compareUsage(database, text, chosen)), options.json)
@@ -97,6 +98,18 @@ function tell(report: UsageReport, asJson = false): void {
   else print(...report.lines)
   if (!report.isWell) throw new CommandFailure('Check failed; see above.')
 }
+
+/** AWS writes its reports with gzip. */
+function unzipped(bytes: Buffer, path: string): Buffer {
+  if (!bytes.subarray(0, 2).equals(gzipMark)) return bytes
+  try {
+    return gunzipSync(bytes)
+  } catch {
+    throw new CommandFailure(`${path} is no whole gzip file.`)
+  }
+}
+
+const gzipMark = Buffer.from([0x1f, 0x8b])
 
 function day(name: string, value: string): string {
   if (/^\d{4}-\d\d-\d\d$/.test(value) && !Number.isNaN(Date.parse(value))) return value

@@ -5,6 +5,7 @@
  */
 import { isKeyFailure } from '../core/chat/attempts.ts'
 import type { EmbeddingInputs, Vector } from '../core/chat/chat.ts'
+import type { TokenUsage } from '../core/chat/chat-events.ts'
 import { sleepUnlessAborted } from '../core/chat/request-abort.ts'
 import { fullName } from '../core/models/models.ts'
 import type { KeyClaim, PoolKey } from '../providers/keys/key-pool.ts'
@@ -23,6 +24,11 @@ type Batch = { readonly from: number; readonly to: number; readonly tokens: numb
 type Sent = { readonly upstream: UpstreamAttempt; readonly answer: ReceivedAnswer }
 
 type Call = Sent & { readonly batch: Batch; readonly claim: KeyClaim | null }
+
+/** Vectors have only input. */
+export function vectorUsage(inputTokens: number): TokenUsage {
+  return { inputTokens, cachedInputTokens: 0, cacheWriteTokens: 0, outputTokens: 0, reasoningTokens: 0 }
+}
 
 class EmbeddingsAttempt implements OpenAttempt {
   private readonly deps: AttemptDeps
@@ -99,8 +105,7 @@ class EmbeddingsAttempt implements OpenAttempt {
     for (const [index, vector] of vectors.entries()) this.vectors[batch.from + index] = vector
     this.inputTokens += vectorTokens ?? batch.tokens
     this.isEstimated ||= vectorTokens === null
-    const counts = { cachedInputTokens: 0, cacheWriteTokens: 0, outputTokens: 0, reasoningTokens: 0 }
-    response.reportUsage({ inputTokens: this.inputTokens, ...counts }, this.isEstimated)
+    response.reportUsage(vectorUsage(this.inputTokens), this.isEstimated)
     if (this.running.size > 0 || this.waiting.length > 0) return true
     // Checked over all calls: two servers behind one address may serve two models.
     const mixed = wrongLength(this.vectors, null)

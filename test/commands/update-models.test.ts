@@ -1,7 +1,7 @@
 /** A catalog update: verified, shown, installed, and read by a running gateway. */
 import { afterAll, expect, setDefaultTimeout, spyOn, test } from 'bun:test'
 import { generateKeyPairSync, sign } from 'node:crypto'
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { execute } from '../../src/commands/execute.ts'
@@ -99,6 +99,21 @@ test('models update: prints the differences and installs nothing in a dry run', 
   expect(stdout).toMatch(/openai\/gpt-9 +model +- +added\n/)
   expect(stdout).toMatch(/anthropic\/claude-haiku-4-5 +deprecated +false +true\n/)
   expect(existsSync(installed)).toBe(false)
+})
+
+test('models update: says that it has installed only what it has', async () => {
+  const blocked = join(write('file', ''), 'catalog.json')
+  const unwritten = await updateFrom(['--from', good], { MODEL_CATALOG: blocked })
+  expect([unwritten.code, unwritten.stderr]).toEqual([1, expect.stringContaining(`Cannot write ${blocked}: `)])
+  expect(unwritten.stdout).toContain('pricing.input')
+  expect(unwritten.stdout).not.toMatch(/installed|running/i)
+  // The history is a folder.
+  const catalog = join(folder, 'without-history.json')
+  mkdirSync(`${catalog}.history`)
+  const installedOnly = await updateFrom(['--from', good], { MODEL_CATALOG: catalog })
+  expect([installedOnly.code, existsSync(catalog)]).toEqual([1, true])
+  expect(installedOnly.stdout).toEndWith(`Installed the catalog of 2099-01-31 in ${catalog}.\n`)
+  expect(installedOnly.stderr).toContain(`Cannot write ${catalog}.history: it is a folder.`)
 })
 
 test('models update: prints figures of the operator, which it does not replace', async () => {

@@ -1,10 +1,12 @@
 /** `usage compare` on both kinds of database, with synthetic exports in the forms of the providers. */
 import { afterAll, describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
+import { gzipSync } from 'node:zlib'
 import { compareUsage } from '../../src/commands/usage-compare.ts'
 import { readExport } from '../../src/commands/usage-exports.ts'
 import { csvRows } from '../../src/core/text/csv.ts'
 import type { UsageRecord } from '../../src/core/usage/usage-record.ts'
+import { describeError } from '../../src/core/validation/operator-errors.ts'
 import type { Database } from '../../src/database/database.ts'
 import { openJournal } from '../../src/ledger/journal.ts'
 import { createShipper } from '../../src/ledger/shipper.ts'
@@ -13,9 +15,11 @@ import { newTeam } from '../database/ledger-rows.ts'
 import { getOnDatabase } from '../database/on-database.ts'
 import { temporaryFolder, usageRecord } from '../database/support.ts'
 import { testedDatabases } from '../database/tested-databases.ts'
+import { freshFolder, run, stopProcesses } from '../harness/processes.ts'
 
 const folder = temporaryFolder()
 afterAll(() => folder.remove())
+afterAll(stopProcesses)
 let journals = 0
 
 async function ship(database: Database, records: readonly UsageRecord[]): Promise<void> {
@@ -75,7 +79,9 @@ for (const [name, open] of testedDatabases()) {
             const isUnpriced = at === 9 && model === 'gpt-9-luna'
             add(at, model, {
               ...(search > 0 && { search_microcents: search, billed_microcents: 2_000_000 + search }),
-              ...(isUnpriced && { billed_microcents: 0, search_microcents: 0 }),
+              ...(isUnpriced && { billed_microcents: 0, search_microcents: 0, unpriced: 'model' }),
+              // A price of zero is a known one.
+              ...(at === 12 && model === 'gpt-9-luna' && { billed_microcents: 0, search_microcents: 0 }),
               ...(at === 10 && { estimated: true }),
               ...([5, 6].includes(at) &&
                 search > 0 && {
@@ -415,10 +421,59 @@ describe('readExport', () => {
     ])
   })
 
-  test('rejects a file when no form fits', () => {
-    expect(() => readExport('a,b\n1,2', null)).toThrow('no export of a known form')
-    expect(() => readExport('{"data":', null)).toThrow('no valid JSON')
+  const activity = 'date,usage,requests,prompt_tokens,completion_tokens,slug'
+  const activityRow = `${day(1)},0.01,1,10,5,openai/gpt-4.1`
+  test.each<[what: string, text: string, key: string | null, reason: string]>([
+    ['no form fits', 'a,b\n1,2', null, 'no line in a known form (JSON, or CSV with commas): OpenAI usage, '],
+    ['it is empty', '', null, 'no line in a known form'],
+    ['it is a byte order mark', '\uFEFF', null, 'no line in a known form'],
+    ['it has only a head', activity, null, 'no line in a known form'],
+    ['the API found nothing', '{"object":"page","data":[],"has_more":false}', null, 'no line in a known form'],
+    ['it has semicolons', `${activity}\n${activityRow}`.replaceAll(',', ';'), null, 'no line in a known form'],
+    ['it is of another program', '\u0000\u0001PAR1', null, 'no line in a known form'],
+    ['it is no JSON', '{"data":', null, 'no valid JSON'],
+    ['no day of it exists', `${activity}\n2026-02-31,1,1,1,1,a\n0000-01-01,1,1,1,1,a`, null, 'no line of usage.'],
+    ['nothing was used', `${activity}\n${day(1)},0,0,0,0,a`, null, 'no line of usage.'],
+    ['no line is of the key', `${activity}\n${activityRow}`, 'key_x', 'no line of usage of the key key_x.'],
+  ])('rejects a file in one sentence when %s', (_, text, key, reason) => {
+    let message = ''
+    try {
+      readExport(text, key)
+    } catch (cause) {
+      message = describeError(cause)
+    }
+    expect(message).toContain(reason)
+    expect(message.split('\n')).toHaveLength(1)
   })
+
+  test('reads every line when there are 200,000', () => {
+    const { lines, precision } = readExport(`${activity}\r\n${`${activityRow}\r\n`.repeat(200_000)}`, null)
+    expect([lines.length, lines.at(-1)?.input, precision]).toEqual([200_000, 10, 500_000])
+  })
+})
+
+describe('usage compare as a command', () => {
+  const text = `date,usage,requests,prompt_tokens,completion_tokens,slug\r\n${day(1)},0.01,1,10,5,openai/gpt-4.1\r\n`
+  const zipped = gzipSync(`\uFEFF${text}`)
+  test.each<[what: string, content: string | Uint8Array | null, code: number, stdout: string, stderr: string]>([
+    ['compares with the embedded database', text, 1, 'request outside the gateway', 'Check failed; see above.\n'],
+    ['reads gzip', zipped, 1, 'OpenRouter activity, 2026-06-01 to 2026-06-01: 1 lines', 'Check failed'],
+    ['rejects a part of a gzip file', zipped.subarray(0, 30), 1, '', ' is no whole gzip file.\n'],
+    ['rejects a file that is not there', null, 1, '', 'there is no such file or folder.\n'],
+    ['rejects another file', 'hello', 1, '', 'no line in a known form'],
+  ])(
+    '%s',
+    async (_, content, code, stdout, stderr) => {
+      const file = join(folder.path, `export-${Bun.randomUUIDv7()}`)
+      if (content !== null) await Bun.write(file, content)
+      const found = await run('cli.ts', ['usage', 'compare', file], { GATEWAY_DATA_DIR: await freshFolder() })
+      expect(found.code).toBe(code)
+      expect(found.stdout).toContain(stdout)
+      expect(found.stderr).toContain(stderr)
+      expect(found.stderr.trim().split('\n')).toHaveLength(1)
+    },
+    120_000,
+  )
 })
 
 test('csvRows: reads quoted separators, quotes and line breaks, with any line end', () => {
