@@ -1,6 +1,7 @@
 /** A gateway with one model on several clouds: who serves it, and who takes over when a cloud refuses the gateway. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { fullName } from '../../src/core/models/models.ts'
+import { readReply } from '../faults/support.ts'
 import { accounts, type Clouds, catalogModel, fileWith, privateKeyPem, startClouds } from '../harness/clouds.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { sendRequest } from '../harness/users.ts'
@@ -38,7 +39,7 @@ beforeAll(async () => {
       client_id: azure.clientId,
       client_secret_env: 'AZURE_CLIENT_SECRET',
       login_url: simulator.url,
-      models: [{ id: 'our-gpt', pricing: { input_per_mtok: 1, output_per_mtok: 2 } }],
+      models: ['our-gpt', 'our-codex'].map(id => ({ id, pricing: { input_per_mtok: 1, output_per_mtok: 2 } })),
     },
     {
       id: 'bedrock-broken',
@@ -112,6 +113,27 @@ describe('a gateway with clouds', () => {
       expect(body.usage.completion_tokens).toBeGreaterThan(0)
     },
   )
+
+  test.each([
+    ['Converse', 'bedrock-eu/amazon.nova-simulated-v1:0', 'cut_after'],
+    ['Converse', 'bedrock-eu/amazon.nova-simulated-v1:0', 'error_after'],
+    ['InvokeModel', 'anthropic', 'cut_after'],
+    ['Responses', 'azure-east/our-codex', 'reset_after'],
+    ['Responses', 'azure-east/our-codex', 'error_after'],
+  ])('continues a text of %s (%s) after %s', async (_, name, fault) => {
+    const stream = async (directives: string) => {
+      const model = name === 'anthropic' ? getFullName(name) : name
+      const prompt = `Say hello. [[sim:tokens=120]] ${directives}`
+      const answer = await gateway.post('/api/v1/chat', { model, prompt, stream: true, fallback: 'same_model' })
+      return readReply(answer.status, answer.headers, await answer.text())
+    }
+    const whole = await stream('')
+    // Paced, since a cut that arrives with the first content is no cut of what was sent.
+    const cut = await stream(`[[sim:${fault}=4, pace_ms=400, times=1, key=${name} ${fault}]]`)
+    expect([whole.errors, cut.errors, whole.text.length > 200]).toEqual([[], [], true])
+    expect([cut.text, cut.endings]).toEqual([whole.text, 1])
+    expect([whole, cut].map(({ raw }) => raw.includes('"continued":['))).toEqual([false, true])
+  })
 
   test('falls back to another host of the model when a cloud refuses the signature, without the secret in the log', async () => {
     const { status, body } = await askFor(getFullName('anthropic'))

@@ -2,16 +2,21 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { ChatEvent, ResponseSummary } from '../../src/core/chat/chat-events.ts'
+import { webPrices } from '../../src/core/chat/web-sources.ts'
+import type { Limits } from '../../src/core/limits/plans.ts'
 import { fullName } from '../../src/core/models/models.ts'
 import { ratesAt } from '../../src/core/models/pricing.ts'
 import { getCost } from '../../src/core/usage/money.ts'
 import { readNative } from '../../src/dialects/native/request.ts'
 import { catalog } from '../../src/models/catalog.ts'
-import { answer } from '../../src/request/answer.ts'
+import { type AnswerDeps, answer } from '../../src/request/answer.ts'
 import { type Cut, repeated, Seam } from '../../src/request/continuation.ts'
+import type { Moderation } from '../../src/text/moderation/layers/moderation.ts'
 import { estimateTokens } from '../../src/text/tokens/tokens.ts'
 import { errorFrame, type Format, formats, getFrames, models as named } from '../faults/support.ts'
 import { isLongVariant } from '../harness/variants.ts'
+import { moderationFor } from '../text/moderation/layers/support.ts'
+import { getProvider } from './support.ts'
 import { caller, createWorld, plenty, startedAt } from './world.ts'
 
 /** How a stream is cut: in good order, by its connection, or by an error of the provider. */
@@ -90,9 +95,14 @@ type Setting = {
   readonly pieces?: number
   /** The provider of an own key of the account. */
   readonly own?: Format
+  readonly limits?: Partial<Limits>
+  readonly moderation?: Moderation
+  readonly endpoints?: AnswerDeps['endpoints']
+  /** The gateway's own web search. */
+  readonly search?: AnswerDeps['web']['search']
 }
 
-async function askFor({ parts, fields = {}, pieces = 7, own }: Setting) {
+async function askFor({ parts, fields = {}, pieces = 7, own, limits, search, ...given }: Setting) {
   const calls: { readonly format: Format; readonly body: string; readonly isOwn: boolean }[] = []
   const play = async (format: Format, init: RequestInit) => {
     const body = String(init.body)
@@ -124,7 +134,8 @@ async function askFor({ parts, fields = {}, pieces = 7, own }: Setting) {
       { headers: { 'content-type': 'text/event-stream' } },
     )
   }
-  const rig = createWorld(play, catalog, plenty)
+  const allowed: Limits = { ...plenty, ...limits }
+  const rig = createWorld(play, catalog, allowed)
   if (own !== undefined) rig.own(own)
   const request = readNative(
     { prompt: 'Say something.', stream: true, model: named.openai, continue: 'any', ...fields },
@@ -139,8 +150,9 @@ async function askFor({ parts, fields = {}, pieces = 7, own }: Setting) {
     },
   }
   const { signal } = new AbortController()
+  const deps = { ...rig.deps, ...given, ...(search && { web: { ...rig.deps.web, search } }) }
   const thrown = await rig.time.run(
-    answer(rig.deps, caller, request, { id: `req_${Bun.randomUUIDv7()}`, signal, output }).then(
+    answer(deps, { ...caller, limits: allowed }, request, { id: `req_${Bun.randomUUIDv7()}`, signal, output }).then(
       () => null,
       (cause: unknown) => cause,
     ),
@@ -420,6 +432,132 @@ test('continuation: a required call that is missing in the last part is an error
   })
   expect(String(thrown)).toContain('requires a tool call')
   expect(events.some(({ type }) => type === 'finish')).toBe(false)
+})
+
+describe('continuation: reserves what the next part costs beside the first', () => {
+  const said = 'The quick brown fox jumps over the lazy dog and'
+  const parts: Part[] = [{ ...cutAfter(said), counts: { input: 900, cached: 0, output: 60 } }, goesOn(' runs away.')]
+  const fields = { max_output_tokens: 4_000 }
+
+  test('and ends with an error when the account cannot pay for it, to the micro-cent', async () => {
+    const [once, whole] = [
+      await askFor({ parts, fields: { ...fields, continue: 'off' } }),
+      await askFor({ parts, fields }),
+    ]
+    const [first = 0, both = 0] = [once, whole].map(({ records }) => records[0]?.reserved_microcents)
+    const [{ billed_microcents: billed = 0 } = {}] = whole.records
+    // The text is input of the second part: it costs more than the output that is left would.
+    expect([whole.thrown, first < both, billed > 0 && billed <= both]).toEqual([null, true, true])
+    for (const [dailyCostMicrocents, count] of [
+      [both, 2],
+      [both - 1, 1],
+    ] as const) {
+      const asked = { parts, fields: { ...fields, continue: 'same_model' }, limits: { dailyCostMicrocents } }
+      const { thrown, calls, events, records, reservationsTaken } = await askFor(asked)
+      const isEnded = events.some(({ type }) => type === 'finish' || type === 'done')
+      expect([calls.length, isEnded, reservationsTaken(), records.length]).toEqual([count, count === 2, 0, 1])
+      const [record] = records
+      expect(record?.status).toBe(count === 2 ? 'completed' : 'failed')
+      expect(record?.billed_microcents).toBe(count === 2 ? billed : once.records[0]?.billed_microcents)
+      expect(record?.billed_microcents).toBeLessThanOrEqual(dailyCostMicrocents)
+      if (count === 1) expect(thrown).toMatchObject({ code: 'upstream_failed' })
+    }
+  })
+
+  test('and lowers the output cap when its tokens are nearly used up', async () => {
+    const cap = ({ calls }: Awaited<ReturnType<typeof askFor>>, at: number) => {
+      const { max_completion_tokens, max_tokens } = JSON.parse(calls[at]?.body ?? '{}')
+      return max_completion_tokens ?? max_tokens
+    }
+    const usual = await askFor({ parts, fields })
+    expect([cap(usual, 0), cap(usual, 1)]).toEqual([4_000, 3_940])
+    // The first part has used 960 of them.
+    const least = await askFor({ parts, fields, limits: { dailyTokens: 4_500 } })
+    expect([least.thrown, least.calls.length, cap(least, 1) > 0, cap(least, 1) < 4_500 - 960]).toEqual([
+      null,
+      2,
+      true,
+      true,
+    ])
+    // The client's own cap is for both parts.
+    const none = await askFor({ parts, fields: { ...fields, max_output_tokens: 60 } })
+    expect([none.thrown !== null, none.calls.length]).toEqual([true, 1])
+  })
+})
+
+describe('continuation: is moderated as one text', () => {
+  const rule = { id: 'titan', category: 'internal', reason: 'A secret project.', patterns: ['project titan'] }
+  const moderation = moderationFor({ rules: [{ ...rule, expressions: [] }] })
+  const before = 'All of it is well. We call it '
+  const blocked = 'Project Titan'
+
+  test.each(['realtime', 'buffered'])('wherever the seam splits words that a rule blocks (%s)', async mode => {
+    const fields = { stream_mode: mode }
+    for (let at = 1; at < blocked.length; at++)
+      for (const isAsked of [true, false]) {
+        const rest = `${blocked.slice(at)} here, and that is all of it.`
+        const next: Part = isAsked ? { say: (_, asked) => asked + rest, cut: null } : goesOn(rest)
+        const parts = [cutAfter(before + blocked.slice(0, at)), next]
+        const { text, calls, records, reservationsTaken } = await askFor({ parts, fields, moderation })
+        expect([at, text.includes('Titan'), text.includes('all of it.')]).toEqual([at, false, false])
+        expect([calls.length, records[0]?.finish_reason, reservationsTaken()]).toEqual([2, 'content_filter', 0])
+      }
+  })
+
+  test('and sends no secret of the prompt that was masked', async () => {
+    const secret = `sk-proj-${'Ab3dEf6hIj'.repeat(5)}`
+    const { calls, text, thrown } = await askFor({
+      parts: [cutAfter(`Your key is ${secret.slice(0, 20)}`), goesOn(' and no more.')],
+      fields: { prompt: `My key is ${secret}. Say it.` },
+      moderation: moderationFor({ secrets: 'mask' }),
+    })
+    expect([thrown, calls.length, text]).toEqual([null, 2, `Your key is ${secret.slice(0, 20)} and no more.`])
+    for (const { body } of calls) expect([body.includes(secret), body.includes(' removed]')]).toEqual([false, true])
+  })
+})
+
+test.each([
+  ['within its first mark', '<thi', '<think>Let me see.</think>The answer is four.'],
+  ['within the reasoning', '<think>Let me s', '<think>Let me see.</think>The answer is four.'],
+  ['within its end mark', '<think>Let me see.</thi', '<think>Let me see.</think>The answer is four.'],
+  ['after its end mark', '<think>Let me see.</think>', '<think>I see.</think>The answer is four.'],
+  ['within the answer', '<think>Let me see.</think>The answer is fo', '<think>I go on.</think>ur.'],
+  ['within the answer, which the next begins without', '<think>Let me see.</think>The answer is fo', 'ur.'],
+])('continuation: a text with reasoning in tags is cut %s', async (_, first, second) => {
+  for (const pieces of [1, 3, 50]) {
+    const { thrown, text, events, records } = await askFor({
+      parts: [cutAfter(first), goesOn(second)],
+      fields: { continue: 'same_model' },
+      endpoints: new Map([
+        ['openai', { ...getProvider('openai'), access: { baseUrl: 'http://openai', apiKey: 'key' } }],
+      ]),
+      pieces,
+    })
+    const thoughts = events.flatMap(event => (event.type === 'reasoning' ? [event.text] : [])).join('')
+    expect([thrown, text, records[0]?.finish_reason]).toEqual([null, 'The answer is four.', 'stop'])
+    expect('Let me see.').toStartWith(thoughts)
+  }
+})
+
+test('continuation: keeps what the gateway found on the web, which is searched, billed and cited once', async () => {
+  const url = 'https://found.example.com/gold'
+  let searches = 0
+  const find = async () => {
+    searches++
+    return [{ url, title: 'Gold', text: 'Gold costs much today.' }]
+  }
+  const said = `Gold 😀 costs much today, says ${url}, and so do`
+  const { thrown, text, calls, events, records, receipt } = await askFor({
+    fields: { prompt: 'What does gold cost today?' },
+    search: { isThere: true, find },
+    parts: [cutAfter(said.slice(0, 40)), { say: (_, asked) => asked + said.slice(40), cut: null }],
+  })
+  expect([thrown, text, searches, calls.length]).toEqual([null, said, 1, 2])
+  for (const { body } of calls) expect(body).toMatch(/Gold.costs.much.today/)
+  const start = Array.from(said.slice(0, said.indexOf(url))).length
+  const citations = events.flatMap(event => (event.type === 'citation' ? [event.source] : []))
+  expect(citations).toEqual([{ url, title: 'Gold', start, end: start + url.length }])
+  expect([records[0]?.search_microcents, receipt?.cost.search]).toEqual([webPrices.search, webPrices.search])
 })
 
 test('seam: places a citation by characters, after what was removed', () => {

@@ -8,7 +8,7 @@ import { readNative } from '../../src/dialects/native/request.ts'
 import { catalog as published } from '../../src/models/catalog.ts'
 import { KeyPool } from '../../src/providers/keys/key-pool.ts'
 import { answer } from '../../src/request/answer.ts'
-import { estimateInputTokens, likelyInputTokens } from '../../src/text/tokens/tokens.ts'
+import { estimateInputTokens, estimateTokens, likelyInputTokens } from '../../src/text/tokens/tokens.ts'
 import { type Format, getFrames, models as named } from '../faults/support.ts'
 import { oneTurn } from '../harness/moved-clock.ts'
 import { caller, createWorld, plenty } from './world.ts'
@@ -220,6 +220,34 @@ test('hedge: the first attempt serves if its content arrives first, and the repo
   // Anthropic reports the input, and one token of output, before the first content.
   expect(rig.records[0]?.hedge_microcents).toBe(canceled(second, 20, 1))
   expect(rig.waits).toEqual([])
+})
+
+test.each([
+  ['ends its text', true],
+  ['has no word of it', false],
+])('hedge: bills a winner that is cut, the loser, and what goes on after it when that %s', async (_, isJoined) => {
+  const rig = world()
+  const ending = run(rig, askWith({ stream: true }))
+  const [slow, fast] = await rig.hedged()
+  fast.send('opening', 'content')
+  await oneTurn()
+  fast.break()
+  const next = await rig.called(3)
+  // What repeats the whole text is its end.
+  next.send('opening', ...(isJoined ? (['content'] as const) : []), 'closing')
+  const ended = await ending
+  const lost = canceled(first, getInput(first))
+  const cut = canceled(second, 20, estimateTokens('from anthropic', 'anthropic'))
+  const total = lost + cut + (isJoined ? served(second) : 0)
+  expect([slow.isCanceled, next.format, getText(ended)]).toEqual([true, 'anthropic', 'from anthropic'])
+  expect([rig.records.length, rig.records[0]?.billed_microcents, rig.records[0]?.hedge_microcents]).toEqual([
+    1,
+    total,
+    lost,
+  ])
+  expect([rig.records[0]?.status, rig.reservationsTaken()]).toEqual([isJoined ? 'completed' : 'failed', 0])
+  expect(findReceipt(ended)?.cost.total).toBe(isJoined ? total : undefined)
+  if (!isJoined) expect(ended.thrown).toMatchObject({ code: 'upstream_failed' })
 })
 
 test('hedge: a second own key runs beside the first one, and neither is billed', async () => {

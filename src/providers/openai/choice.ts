@@ -111,7 +111,7 @@ function stopSequenceIn(wire: Json): string | null | undefined {
 }
 
 /** Emits held-back text, which turned out not to be a tag. */
-export function releaseText(choice: Choice, sink: AnswerSink): void {
+function releaseText(choice: Choice, sink: AnswerSink): void {
   say(choice, releaseHeld(choice.thinking), sink)
 }
 

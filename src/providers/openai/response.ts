@@ -15,7 +15,6 @@ import {
   mayGoOn,
   pushText,
   readChoice,
-  releaseText,
   startChoice,
 } from './choice.ts'
 import { readSources } from './citations.ts'
@@ -106,9 +105,8 @@ export class ResponseReader implements StreamReader {
 
   finish(sink: AnswerSink): void {
     const all = this.seen()
+    // Truncated: what may be the beginning of a tag is no text, and what goes on after it would not complete the tag.
     if (all.length >= this.wanted && all.every(({ reason }) => reason !== null)) this.end(sink)
-    // Truncated: known text is still emitted, an end is not.
-    else for (const choice of all) releaseText(choice, sink)
   }
 
   whole(body: unknown, sink: AnswerSink): void {

@@ -185,6 +185,7 @@ function readRequest(body: WireObject, model: string, stream: boolean): ReturnTy
       const text = joinText(list)
       return messages[index]?.role === 'user' && text !== '' ? [text] : []
     }),
+    textBefore: joinText(blocks.at(-2)),
     inputTokens:
       (system === '' ? 0 : jsonTokens([{ system }])) +
       blocks.flat().reduce((sum, block) => sum + ('image' in block ? 0 : jsonTokens([block])), 2 * messages.length) +
