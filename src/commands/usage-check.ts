@@ -16,9 +16,7 @@ import { ReceivedAnswer } from '../providers/received-answer.ts'
 import { vertex } from '../providers/vertex.ts'
 import { vectorUsage } from '../request/embeddings-attempt.ts'
 import { responseCost } from '../request/settled-cost.ts'
-import { columns } from './command.ts'
 import file from './usage-cases.json'
-import type { UsageReport } from './usage-reports.ts'
 
 type Json = Readonly<Record<string, unknown>>
 
@@ -89,7 +87,7 @@ function checked(value: unknown): UsageCases {
 /** The conformance set. */
 const { sources, groups }: UsageCases = checked(file)
 
-export { groups as usageGroups }
+export { groups as usageGroups, sources as usageSources }
 
 /** How a report is wrapped into a response: a whole one, and the events of a stream up to the report and after it. */
 type UsageWire = {
@@ -282,31 +280,5 @@ function splitUsage(usage: TokenUsage): typeof noTokens {
     output: usage.outputTokens,
     reasoning: usage.reasoningTokens,
     searches: providerSearches,
-  }
-}
-
-/** Checks all cases: a line for each group, and what differs. */
-export function checkUsage(): UsageReport {
-  const results = groups.map(group => {
-    const failures = group.cases.flatMap(given => {
-      const problems = usageProblems(group, given)
-      const { page = '', date = '' } = sources[given.source ?? group.source] ?? {}
-      return problems.length === 0 ? [] : [{ name: given.name, source: `${page}, ${date}`, problems }]
-    })
-    return { group: group.name, passed: group.cases.length - failures.length, failed: failures.length, failures }
-  })
-  const rows = results.map(({ group, passed, failed }) => [group, String(passed), String(failed)])
-  return {
-    json: results,
-    lines: [
-      ...columns([['GROUP', 'PASSED', 'FAILED'], ...rows]),
-      ...results.flatMap(({ group, failures }) =>
-        failures.flatMap(({ name, source, problems }) => [
-          `${group}: ${name} (${source})`,
-          ...problems.map(problem => `  ${problem}`),
-        ]),
-      ),
-    ],
-    isWell: results.every(({ failed }) => failed === 0),
   }
 }

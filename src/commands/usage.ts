@@ -4,7 +4,7 @@ import { gunzipSync } from 'node:zlib'
 import { readConfig, readStoreConfig } from '../config/config.ts'
 import { createLimitKeys } from '../core/limits/redis.ts'
 import type { UsageSource } from '../ledger/reconcile.ts'
-import { CommandFailure, command, json, print, printJson, readNamedFile, UsageError } from './command.ts'
+import { CommandFailure, columns, command, json, print, printJson, readNamedFile, UsageError } from './command.ts'
 import { withDatabase } from './open-database.ts'
 import type { UsageReport } from './usage-reports.ts'
 
@@ -68,8 +68,7 @@ const check = command({
   operands: {},
   options: { json },
   async run({ options }) {
-    const { checkUsage } = await import('./usage-check.ts')
-    tell(checkUsage(), options.json)
+    tell(checkUsage(await import('./usage-check.ts')), options.json)
   },
 })
 
@@ -97,6 +96,32 @@ function tell(report: UsageReport, asJson = false): void {
   if (asJson) printJson(report.json)
   else print(...report.lines)
   if (!report.isWell) throw new CommandFailure('Check failed; see above.')
+}
+
+/** Checks all cases: a line for each group, and what differs. */
+function checkUsage({ usageGroups, usageSources, usageProblems }: typeof import('./usage-check.ts')): UsageReport {
+  const results = usageGroups.map(group => {
+    const failures = group.cases.flatMap(given => {
+      const problems = usageProblems(group, given)
+      const { page = '', date = '' } = usageSources[given.source ?? group.source] ?? {}
+      return problems.length === 0 ? [] : [{ name: given.name, source: `${page}, ${date}`, problems }]
+    })
+    return { group: group.name, passed: group.cases.length - failures.length, failed: failures.length, failures }
+  })
+  const rows = results.map(({ group, passed, failed }) => [group, String(passed), String(failed)])
+  return {
+    json: results,
+    lines: [
+      ...columns([['GROUP', 'PASSED', 'FAILED'], ...rows]),
+      ...results.flatMap(({ group, failures }) =>
+        failures.flatMap(({ name, source, problems }) => [
+          `${group}: ${name} (${source})`,
+          ...problems.map(problem => `  ${problem}`),
+        ]),
+      ),
+    ],
+    isWell: results.every(({ failed }) => failed === 0),
+  }
 }
 
 /** AWS writes its reports with gzip. */

@@ -101,7 +101,7 @@ test('models update: prints the differences and installs nothing in a dry run', 
   expect(existsSync(installed)).toBe(false)
 })
 
-test('models update: says that it has installed only what it has', async () => {
+test('models update: prints that a catalog is installed only when it is', async () => {
   const blocked = join(write('file', ''), 'catalog.json')
   const unwritten = await updateFrom(['--from', good], { MODEL_CATALOG: blocked })
   expect([unwritten.code, unwritten.stderr]).toEqual([1, expect.stringContaining(`Cannot write ${blocked}: `)])

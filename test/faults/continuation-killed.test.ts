@@ -47,7 +47,7 @@ testNeeding(
       startProcess(dataFolder(), environment),
       startProcess(folder, environment),
     ])
-    // One seat: it is taken until the killed request is settled.
+    // One request at a time: the killed one counts until it is settled.
     const key = await freshKey(environment.DATABASE_URL, { concurrent: 1 })
     for (const gateway of [victim, sibling])
       await eventually(async () => (await gateway.chat(key, 'hello')).status === 200, 10_000, 50)
@@ -60,7 +60,7 @@ testNeeding(
     const id = response.headers.get('x-request-id') ?? ''
     const decoder = new TextDecoder()
     let received = ''
-    const reading = (async () => {
+    const done = (async () => {
       for await (const bytes of response.body ?? []) received += decoder.decode(bytes, { stream: true })
     })().catch(() => {})
     const said = () => readReply(200, response.headers, received.slice(0, received.lastIndexOf('\n\n') + 2)).text
@@ -68,7 +68,7 @@ testNeeding(
     await eventually(() => said().length > pieceLength * (firstPieces + 75), 60_000)
     victim.kill('SIGKILL')
     await victim.exited
-    await reading
+    await done
     expect(received).not.toContain('"type":"done"')
 
     const bills = () =>
@@ -94,7 +94,7 @@ testNeeding(
     expect(output).toBeGreaterThan(2 * firstPieces)
     expect(output).toBeLessThanOrEqual(Math.ceil(said().length / 3))
 
-    // What is shipped after it has no second record of it.
+    // Records that are shipped later are no second ones of it.
     await eventually(async () => (await again.chat(key, 'hello')).status === 200, 60_000, 100)
     const records = await bills()
     expect(records.map(({ microcents }) => microcents)).toEqual([microcents])

@@ -1107,7 +1107,7 @@ describe('OpenAI chunks', () => {
       choice: 0,
       text: 'a</thi',
     })
-    // Cut there, it is no text: whoever goes on with the output begins a tag of its own.
+    // Cut there, it is no text: the model that continues the output begins a tag of its own.
     expect(getContent(read(getDelta({ content: '<thi' })))).toEqual([])
   })
 

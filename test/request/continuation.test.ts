@@ -434,7 +434,7 @@ test('continuation: a required call that is missing in the last part is an error
   expect(events.some(({ type }) => type === 'finish')).toBe(false)
 })
 
-describe('continuation: reserves what the next part costs beside the first', () => {
+describe('continuation: reserves the next part beside the first', () => {
   const said = 'The quick brown fox jumps over the lazy dog and'
   const parts: Part[] = [{ ...cutAfter(said), counts: { input: 900, cached: 0, output: 60 } }, goesOn(' runs away.')]
   const fields = { max_output_tokens: 4_000 }
@@ -453,9 +453,7 @@ describe('continuation: reserves what the next part costs beside the first', () 
     const asked = readNative({ prompt: 'Say something.' }, new Headers(), 100)
     const second = { inputTokens: estimateInputTokens(asked) + 60, outputTokens: 4_000 - 60 }
     const used = once.records[0]?.billed_microcents ?? 0
-    expect(both).toBeGreaterThanOrEqual(
-      used + getHighestCost(model.pricing, second, { at: startedAt, tier: null }),
-    )
+    expect(both).toBeGreaterThanOrEqual(used + getHighestCost(model.pricing, second, { at: startedAt, tier: null }))
     for (const [dailyCostMicrocents, count] of [
       [both, 2],
       [both - 1, 1],
@@ -496,13 +494,13 @@ describe('continuation: reserves what the next part costs beside the first', () 
   })
 })
 
-describe('continuation: is moderated as one text', () => {
+describe('continuation: moderates both parts', () => {
   const rule = { id: 'titan', category: 'internal', reason: 'A secret project.', patterns: ['project titan'] }
   const moderation = moderationFor({ rules: [{ ...rule, expressions: [] }] })
   const before = 'All of it is well. We call it '
   const blocked = 'Project Titan'
 
-  test.each(['realtime', 'buffered'])('wherever the seam splits words that a rule blocks (%s)', async mode => {
+  test.each(['realtime', 'buffered'])('as one text when the seam splits words that a rule blocks (%s)', async mode => {
     const fields = { stream_mode: mode }
     for (let at = 1; at < blocked.length; at++)
       for (const isAsked of [true, false]) {
@@ -515,7 +513,7 @@ describe('continuation: is moderated as one text', () => {
       }
   })
 
-  test('and sends no secret of the prompt that was masked', async () => {
+  test('with the prompt, whose secrets neither has when they are masked', async () => {
     const secret = `sk-proj-${'Ab3dEf6hIj'.repeat(5)}`
     const { calls, text, thrown } = await askFor({
       parts: [cutAfter(`Your key is ${secret.slice(0, 20)}`), goesOn(' and no more.')],
