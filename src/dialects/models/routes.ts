@@ -22,7 +22,7 @@ import {
   modelListQuery,
   modelListShape,
 } from './schemas.ts'
-import { shown, toEmbeddingModelResponse } from './shown-models.ts'
+import { toEmbeddingModelResponse, toShownModel } from './shown-models.ts'
 
 type ModelsDeps = {
   readonly catalog: Catalog
@@ -174,7 +174,7 @@ function getPages(catalog: Catalog, embeddingCatalog: EmbeddingCatalog, simulate
   }
   return {
     own: page({
-      data: catalog.list.map(model => shown(model, getDeprecation(model, today), simulated)),
+      data: catalog.list.map(model => toShownModel(model, getDeprecation(model, today), simulated)),
       embedding_models: embeddingCatalog.list.map(model => toEmbeddingModelResponse(model, simulated)),
       attributions,
     }),

@@ -6,7 +6,7 @@ import { attributions } from '../../models/catalog.ts'
 import type { EmbeddingModelResponse, ShownModel } from './schemas.ts'
 
 /** Returns a model with its prices and capabilities. */
-export function shown(model: Model, status: Deprecation, simulated: boolean): ShownModel {
+export function toShownModel(model: Model, status: Deprecation, simulated: boolean): ShownModel {
   const { capabilities, evidence, figures } = model
   const speed = evidence?.speed ?? null
   return {
