@@ -407,6 +407,7 @@ export type ErrorDetail = {
     | 'previous_response_not_found'
     | 'model_deprecated'
     | 'content_blocked'
+    | 'conversation_stopped'
     | 'invalid_api_key'
     | 'invalid_token'
     | 'invalid_credentials'

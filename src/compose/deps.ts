@@ -275,6 +275,7 @@ function openRequestState(config: Config, clock: Clock) {
     ticker: createTicker(clock, thrown => void Promise.reject(thrown)),
     /** Target shares of requests per capability level. */
     shares: config.routing,
+    runaway: config.runaway === null ? null : { bounds: config.runaway, clock },
     hedges: new HedgeBudget(config.hedgeShare),
     /** Which model answered a conversation before. */
     ties,

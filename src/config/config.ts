@@ -217,6 +217,8 @@ export function readConfig(environment: Environment = process.env) {
     },
     /** Rules of the operator, in the order of the file. */
     rules: readRules(file.rules, { known, embeddingModels, settings }, problems),
+    /** Bounds of runaway conversations; null = none. */
+    runaway: file.routing.runaway ?? null,
     /** Share (0–1) of an account's requests with hedging that may hedge. */
     hedgeShare: file.routing.hedge_share ?? defaultHedgeShare,
     /** Null = manual invoicing. */

@@ -30,6 +30,7 @@ export const chatErrors: readonly ErrorCode[] = [
   'unsupported_parameter',
   'model_deprecated',
   'content_blocked',
+  'conversation_stopped',
   'payment_required',
   'account_paused',
   'model_not_found',

@@ -47,6 +47,7 @@ export function writeOpening(headers: Headers, opening: ResponseStart): void {
   headers.set('x-gateway-provider', asciiName(opening.provider))
   if (opening.requestedModel !== undefined) headers.set('x-gateway-requested-model', asciiName(opening.requestedModel))
   if (opening.effort !== undefined) headers.set('x-gateway-effort', opening.effort)
+  if (opening.runaway !== undefined) headers.set('x-gateway-conversation-warning', opening.runaway)
   headers.set('x-gateway-attempts', String(opening.attempts.length))
   headers.set('x-gateway-overhead-ms', opening.overheadMs.toFixed(2))
   if (opening.rules !== undefined) headers.set('x-gateway-rules', asciiList(opening.rules.map(({ name }) => name)))

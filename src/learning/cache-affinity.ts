@@ -47,6 +47,7 @@ export type CacheAffinityTracker = {
       readonly effort: ChosenEffort
       /** The gateway's estimate of the input. */
       readonly estimatedTokens: number
+      readonly microcents: number
     },
   ): void
 }
@@ -139,7 +140,10 @@ export function createCacheAffinity(clock: Pick<Clock, 'monotonic'>, salt: Uint8
         const line = fresh(key)
         const isRepeat = line?.model === model && line.place.host === place.host && line.place.account === place.account
         const missed = isCached === false || (isCached === null && isRepeat)
-        const state = before === null ? null : settleTurn(before, { ...by, cachedTokens: missed ? 0 : tokens })
+        const state =
+          before === null
+            ? null
+            : settleTurn(before, { ...by, cachedTokens: missed ? 0 : tokens, at: clock.monotonic() })
         lines.set(key, { model, tokens, place, state, at: clock.monotonic(), keptMs, missed })
       }
       note(conversation, inputTokens, turn)

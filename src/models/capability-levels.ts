@@ -1,5 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { strictObject } from '../core/validation/validate.ts'
+import { runawaySchema } from './runaway.ts'
 
 /** Capability levels of models, from which a prompt without a strategy gets one. */
 export const levels = ['light', 'middle', 'strong'] as const
@@ -18,6 +19,7 @@ export const routingSchema = strictObject({
   hedge_share: Type.Optional(Type.Number({ minimum: 0, maximum: 1 })),
   /** The model that savings compare with. */
   baseline_model: Type.Optional(Type.String()),
+  runaway: Type.Optional(runawaySchema),
 })
 type RoutingRow = Static<typeof routingSchema>
 

@@ -3,9 +3,10 @@
  * model, for its prompt cache and its style; trouble raises the effort first and the model once. Holds no content: only
  * counters, names and keyed digests.
  */
-import { type ReasoningEffort, reasoningEfforts } from '../core/chat/chat.ts'
+import type { ReasoningEffort } from '../core/chat/chat.ts'
 import { type Level, levels } from './capability-levels.ts'
-import { type ChosenEffort, mostRaised } from './effort.ts'
+import { type ChosenEffort, isAbove, mostRaised } from './effort.ts'
+import { burnHalfLifeMs } from './runaway.ts'
 import { discountScore } from './scoring.ts'
 
 /** State of a conversation after a turn. */
@@ -33,6 +34,9 @@ export type ConversationState = {
   readonly inputRatio: number
   /** Input tokens that its provider probably has cached. */
   readonly cachedTokens: number
+  /** Spending, of which older parts count less (`runaway.ts`), at a monotonic time in milliseconds. */
+  readonly spentMicrocents: number
+  readonly spentAt: number
 }
 
 /** What a request tells about its turn. */
@@ -169,7 +173,7 @@ function escalated<P extends Pair>(
 ): TurnChoice<P> | null {
   for (let raised = next.raised + 1; raised <= mostRaised; raised++) {
     const pair = table.find(state.model, next.level, raised)
-    if (pair !== null && isHigher(pair.effort, state.effort))
+    if (pair !== null && isAbove(pair.effort, state.effort))
       return chosen({ ...next, raised, trouble: 0 }, pair, 'escalated')
   }
   if (next.switches > 0) return null
@@ -181,10 +185,6 @@ function escalated<P extends Pair>(
   return null
 }
 
-function isHigher(effort: ChosenEffort, other: ChosenEffort): boolean {
-  return effort !== null && (other === null || reasoningEfforts.indexOf(effort) > reasoningEfforts.indexOf(other))
-}
-
 function chosen<P extends Pair>(next: ConversationState, pair: P | null, reason: TurnReason): TurnChoice<P> {
   return { pair, reason, next: pair === null ? next : { ...next, model: pair.model, effort: pair.effort } }
 }
@@ -194,7 +194,7 @@ function switched<P extends Pair>(next: ConversationState, pair: P | null, reaso
 }
 
 /** Returns the counters of a conversation with one more turn, before its model is chosen. */
-function nextState(state: ConversationState | null, facts: TurnFacts): ConversationState {
+export function nextState(state: ConversationState | null, facts: TurnFacts): ConversationState {
   const { level, error, call, request, kind } = facts
   if (state === null) return { ...unknown, level, error, call, request, turns: 1 }
   const isNew = !isSame(state, facts)
@@ -229,6 +229,8 @@ const unknown: ConversationState = {
   inputTokens: 0,
   inputRatio: 1,
   cachedTokens: 0,
+  spentMicrocents: 0,
+  spentAt: 0,
 }
 
 function higher(level: Level, other: Level): Level {
@@ -244,11 +246,14 @@ export type SettledTurn = {
   readonly inputTokens: number
   /** Input tokens that the provider has cached now; 0 = it caches nothing. */
   readonly cachedTokens: number
+  readonly microcents: number
+  /** Monotonic milliseconds. */
+  readonly at: number
 }
 
 /** Returns the state after a settled turn. Both sides of a later choice then count tokens as the provider does. */
 export function settleTurn(next: ConversationState, turn: SettledTurn): ConversationState {
-  const { model, effort, estimatedTokens, inputTokens, cachedTokens } = turn
+  const { model, effort, estimatedTokens, inputTokens, cachedTokens, microcents, at } = turn
   const ratio = estimatedTokens < leastCachedTokens ? next.inputRatio : inputTokens / estimatedTokens
   return {
     ...next,
@@ -257,5 +262,7 @@ export function settleTurn(next: ConversationState, turn: SettledTurn): Conversa
     inputTokens,
     inputRatio: Math.max(leastRatio, Math.min(mostRatio, ratio)),
     cachedTokens,
+    spentMicrocents: next.spentMicrocents * 0.5 ** (Math.max(0, at - next.spentAt) / burnHalfLifeMs) + microcents,
+    spentAt: at,
   }
 }

@@ -4,7 +4,7 @@
  */
 import { type ChatRequest, type ReasoningEffort, reasoningEfforts, type Strategy } from '../core/chat/chat.ts'
 import { fullName, getNeeds, type Model } from '../core/models/models.ts'
-import type { Level } from './capability-levels.ts'
+import { type Level, levels } from './capability-levels.ts'
 
 /** The effort of an attempt; null = the gateway sets none, so the provider's default or the client's own applies. */
 export type ChosenEffort = ReasoningEffort | null
@@ -136,11 +136,22 @@ export function listEfforts(model: Model, mode: Mode, rules: EffortRules): reado
   if (rules.room === 'least') return [lowest]
   const place = (effort: ReasoningEffort) => reasoningEfforts.indexOf(effort)
   const { from, to } = modeEfforts[mode]
-  const most = Math.min(place(to) + rules.raised, place(rules.room === 'some' ? 'medium' : 'max'))
-  const least = Math.min(place(from) + rules.raised, most)
+  // An agent sees its failures, and its conversation then raises the effort.
+  const raised = rules.raised - (rules.withTools && isLevel(mode) ? 1 : 0)
+  const most = Math.min(place(to) + raised, place(rules.room === 'some' ? 'medium' : 'max'))
+  const least = Math.min(place(from) + raised, most)
   const within = efforts.filter(effort => place(effort) >= least && place(effort) <= most)
   if (within.length > 0) return within
   return [efforts.findLast(effort => place(effort) < least) ?? lowest]
+}
+
+/** Returns whether an effort is higher than another; none is lower than any. */
+export function isAbove(effort: ChosenEffort, other: ChosenEffort): boolean {
+  return effort !== null && (other === null || reasoningEfforts.indexOf(effort) > reasoningEfforts.indexOf(other))
+}
+
+function isLevel(mode: Mode): mode is Level {
+  return levels.some(level => level === mode)
 }
 
 /** Returns the effort that a provider gets for the client's own: the nearest, the higher of two equally near. */

@@ -5,7 +5,7 @@
 import { type AttemptOutcome, candidateOutcomes, hedgeLost } from '../core/chat/attempts.ts'
 import { fullName, type Model } from '../core/models/models.ts'
 import { microcentsPerUsd } from '../core/usage/money.ts'
-import type { UsageRecord } from '../core/usage/usage-record.ts'
+import { runawaySteps, type UsageRecord } from '../core/usage/usage-record.ts'
 import { type ErrorCode, errorTable, type GatewayError, wireCode } from '../core/validation/errors.ts'
 import type { LimitErrorCode } from '../limits/meter.ts'
 import type { SettledRequest } from '../request/settle.ts'
@@ -125,6 +125,11 @@ export function createMetrics(modelsNow: () => MetricModels): Metrics {
     help: 'Requests with usage of unknown price.',
     axes: [modelAxis],
   })
+  const runaway = createCounter({
+    name: 'gateway_runaway_requests_total',
+    help: 'Requests of conversations beyond their bounds, by the step taken.',
+    axes: [labelled('step', runawaySteps)],
+  })
   const attempts = createCounter({
     name: 'gateway_attempts_total',
     help: 'Attempts by outcome, including skipped candidates.',
@@ -172,6 +177,7 @@ export function createMetrics(modelsNow: () => MetricModels): Metrics {
       countCost(record, model)
       shortfall.add(record.shortfall_microcents ?? 0, model)
       if (record.unpriced !== undefined) unpriced.add(1, model)
+      if (record.trace?.w !== undefined) runaway.add(1, runawaySteps.indexOf(record.trace.w))
       for (const [index, { model: name, outcome }] of called.entries()) {
         attempts.add(1, getPlace(name), outcomes.indexOf(outcome))
         const reason = fallbackReasons.indexOf(called[index - 1]?.outcome ?? 'served')
@@ -182,6 +188,7 @@ export function createMetrics(modelsNow: () => MetricModels): Metrics {
       failures.add(1, surfaces.indexOf(surface), codes.indexOf(code))
       const limit = limits.indexOf(code)
       if (limit !== -1) limited.add(1, limit)
+      if (code === 'conversation_stopped') runaway.add(1, runawaySteps.indexOf('stop'))
       const by = layers.indexOf(layer ?? '')
       if (by !== -1) blocked.add(1, by)
     },
@@ -195,6 +202,7 @@ export function createMetrics(modelsNow: () => MetricModels): Metrics {
         cost,
         shortfall,
         unpriced,
+        runaway,
         attempts,
         fallbacks,
         failures,

@@ -218,6 +218,7 @@ export class AttemptRun {
       ...(model === requested && question.model !== null ? { askedName: question.model } : {}),
       ...(question.rules?.acted == null ? {} : { rules: question.rules.acted }),
       ...(effort === null ? {} : { effort }),
+      ...(request.plan.turn?.runaway == null ? {} : { runaway: request.plan.turn.runaway.cause }),
       attempts: [...progress.attempts],
       droppedParameters: response.droppedParameters,
       ...(secrets.length === 0 ? {} : { secrets }),

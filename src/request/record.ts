@@ -223,7 +223,7 @@ export function toLearningEntry(
 
 /** Builds the trace. Ranks no further candidates: most requests for a named model need no fallbacks. */
 export function toRequestTrace(
-  { ranked }: Pick<Route, 'ranked'>,
+  { ranked, turn }: Pick<Route, 'ranked' | 'turn'>,
   { attempts, decision }: Pick<Progress, 'attempts' | 'decision'>,
   cost: {
     readonly rates: Rates | null
@@ -246,6 +246,7 @@ export function toRequestTrace(
     ...(fallback === 'any' ? {} : { f: fallback }),
     ...(rules?.acted == null ? {} : { u: rules.acted }),
     ...(cost.effort == null ? {} : { e: cost.effort }),
+    ...(turn?.runaway == null || turn.runaway.step === 'stop' ? {} : { w: turn.runaway.step }),
   }
 }
 

@@ -164,6 +164,7 @@ function updateEstimates(
     turn: turn?.next ?? null,
     effort,
     estimatedTokens: planned,
+    microcents: billed,
   })
   const scan = { ...analysis, effort, lengths: deps.calibration.reasoning.current }
   const known = deps.calibration.of(scan.queryType, accountId)

@@ -201,6 +201,7 @@ const thrown: Readonly<Record<ErrorCode, keyof typeof client>> = {
   unsupported_parameter: 'InvalidRequestError',
   previous_response_not_found: 'InvalidRequestError',
   model_deprecated: 'InvalidRequestError',
+  conversation_stopped: 'InvalidRequestError',
   content_blocked: 'ContentBlockedError',
   invalid_api_key: 'AuthenticationError',
   invalid_token: 'AuthenticationError',

@@ -25,6 +25,7 @@ const by = (model: string, isCached: boolean | null = null) => ({
   turn: null,
   effort: null,
   estimatedTokens: 2_000,
+  microcents: 0,
 })
 
 function rig() {

@@ -81,6 +81,8 @@ const state = (given: Partial<ConversationState> = {}): ConversationState => ({
   inputTokens: 20_000,
   inputRatio: 1,
   cachedTokens: 20_000,
+  spentMicrocents: 0,
+  spentAt: 0,
   ...given,
 })
 const choose = (before: ConversationState | null, given: Partial<TurnFacts>, callable: readonly Name[] = names) => {
@@ -175,6 +177,8 @@ describe('chooseTurn', () => {
       estimatedTokens: 30_418,
       inputTokens: 20_100,
       cachedTokens: 20_013,
+      microcents: 500,
+      at: 0,
     })
     expect(settled.inputRatio).toBeCloseTo(20_100 / 30_418, 5)
   })
@@ -239,6 +243,8 @@ test('chooseTurn: changes the model at most once per task, never in a tool loop,
           estimatedTokens: inputTokens,
           inputTokens: counted,
           cachedTokens: hits ? counted : 0,
+          microcents: 0,
+          at: 0,
         })
       }
     }),

@@ -158,7 +158,7 @@ describe('compareWithBaseline: prompt cache of the baseline', () => {
   const reply = { role: 'assistant', text: 'I see.', reasoning: null, toolCalls: [], name: null } as const
   const second = askWith({ messages: [user(story), reply, user('And then?')], bodyCharacters: 8_000 })
   const place = { host: 'google', account: null }
-  const noTurn = { turn: null, effort: null, estimatedTokens: 0 }
+  const noTurn = { turn: null, effort: null, estimatedTokens: 0, microcents: 0 }
 
   function converse(baseline: Model, minutes: number, usage: Partial<TokenUsage> = {}, before = 3_000) {
     const { deps, clock, ties } = rig([small, baseline])

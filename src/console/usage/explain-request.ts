@@ -193,6 +193,7 @@ const deciderTable: Readonly<Record<ErrorCode, Decider>> = {
   already_completed: 'validation',
   body_too_large: 'validation',
   upgrade_required: 'validation',
+  conversation_stopped: 'limit',
   requests_per_minute_exceeded: 'limit',
   concurrent_requests_exceeded: 'limit',
   request_bytes_exceeded: 'limit',

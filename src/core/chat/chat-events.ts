@@ -164,6 +164,8 @@ export type ResponseStart = {
   readonly requestedModel?: string
   /** Reasoning effort of the serving attempt; absent = the provider's default. */
   readonly effort?: ReasoningEffort
+  /** Why the conversation may be a runaway; absent = it is within its bounds. */
+  readonly runaway?: string
   /** How the client wrote the name of the serving model; absent = the request named no model, or another one. */
   readonly askedName?: string
   /** Rules that changed the requested model; absent = none. */

@@ -188,6 +188,10 @@ export type TracedCandidate = readonly [
   parts: TracedParts | null,
 ]
 
+/** Steps of runaway protection (`models/runaway.ts`). */
+export const runawaySteps = ['warn', 'lower', 'stop'] as const
+export type RunawayStep = (typeof runawaySteps)[number]
+
 export type RequestTrace = {
   /** Candidates in the order of the ranking. */
   readonly c: readonly TracedCandidate[]
@@ -216,6 +220,8 @@ export type RequestTrace = {
   readonly u?: readonly ActedRule[]
   /** Effort of the serving attempt; absent = its provider's default. */
   readonly e?: ReasoningEffort
+  /** Step of runaway protection that the conversation had reached; absent = none. */
+  readonly w?: Exclude<RunawayStep, 'stop'>
 }
 
 /** Converts a share or score to thousandths, without a negative zero. */

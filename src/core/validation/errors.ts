@@ -25,6 +25,7 @@ export const errorTable = {
   previous_response_not_found: { status: 400, type: 'invalid_request_error' },
   model_deprecated: { status: 400, type: 'invalid_request_error' },
   content_blocked: { status: 400, type: 'content_policy_violation' },
+  conversation_stopped: { status: 400, type: 'invalid_request_error' },
   invalid_api_key: { status: 401, type: 'authentication_error' },
   invalid_token: { status: 401, type: 'authentication_error' },
   invalid_credentials: { status: 401, type: 'authentication_error' },

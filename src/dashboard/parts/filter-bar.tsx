@@ -68,6 +68,7 @@ const errorCodes = [
   'context_length_exceeded',
   'body_too_large',
   'content_blocked',
+  'conversation_stopped',
   'forbidden',
   'conflict',
   'already_completed',

@@ -77,6 +77,7 @@ const titles: Partial<Record<RequestError['code'], string>> = {
   daily_cost_exceeded: 'Daily cost limit reached',
   monthly_cost_exceeded: 'Monthly cost limit reached',
   content_blocked: 'Blocked by moderation',
+  conversation_stopped: 'Conversation stopped',
   service_unavailable: 'Service unavailable',
   no_model_available: 'No model is available',
 }

@@ -175,6 +175,7 @@ export function getResponseError(error: GatewayError): Fields {
     case 'invalid_request':
     case 'unsupported_parameter':
     case 'content_blocked':
+    case 'conversation_stopped':
       return { code: 'invalid_prompt', message }
     case 'requests_per_minute_exceeded':
     case 'concurrent_requests_exceeded':

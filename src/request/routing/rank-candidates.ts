@@ -36,7 +36,7 @@ import {
   type ScoredModels,
   scoreCandidates,
 } from './score-candidates.ts'
-import { rankConversation, type TurnRanking } from './turn.ts'
+import { rankConversation, type TurnDeps, type TurnRanking } from './turn.ts'
 
 /** Maximum candidates: three are attempted, the others replace skipped ones. */
 export const maximumCandidates = 6
@@ -45,7 +45,8 @@ export const maximumCandidates = 6
 type RankHealth = Pick<HealthTracker, 'mayTry' | 'getState'>
 
 export type RankDeps = OutputForecast &
-  ScoreDeps & {
+  ScoreDeps &
+  TurnDeps & {
     readonly health: RankHealth
     /** Used share of an account's monthly soft cap, 1 = all. Absent = no account has one. */
     readonly budget?: { getShare(caller: Caller): number }

@@ -12,7 +12,6 @@ import type { PriceTerms } from '../../core/models/pricing.ts'
 import type { Clock } from '../../core/ports.ts'
 import { formatDay } from '../../core/text/utc-days.ts'
 import { defaultLevelShares, getLevel, type Level, type LevelShares } from '../../models/capability-levels.ts'
-import type { TurnChoice } from '../../models/conversation.ts'
 import { getEffortRules, usualLengths } from '../../models/effort.ts'
 import type { RequestAnalysis } from '../../text/analysis/prompt-analysis.ts'
 import { noWeb, type WebPlan } from '../../web/web-plan.ts'
@@ -30,6 +29,7 @@ import {
   withoutLearning,
 } from './rank-candidates.ts'
 import { getScoringMode, RankedCandidate, type ScoreDeps, scoreFallbacks, toCandidates } from './score-candidates.ts'
+import { followConversation, type TurnRanking } from './turn.ts'
 
 export type RouteDeps = FilterDeps &
   ScoreDeps &
@@ -74,8 +74,8 @@ export type Route = {
    */
   readonly candidates: readonly Candidate[]
   readonly learning: RouteLearning
-  /** The turn of the conversation, and the state that it leaves; null = the request names a model. */
-  readonly turn: Pick<TurnChoice, 'reason' | 'next'> | null
+  /** The turn of the conversation, and the state that it leaves; null = a named model, and no bound on conversations. */
+  readonly turn: Pick<TurnRanking<unknown>, 'reason' | 'next' | 'runaway'> | null
   /** Cache affinity made the first model the first. */
   readonly isKept: boolean
   /** Candidates that were ranked so far: all in automatic mode, else at least `first`. Ranks nothing. */
@@ -184,7 +184,7 @@ function chooseNamed(deps: RouteDeps, request: RouteRequest, name: string): Choi
     first,
     learning: withoutLearning(request),
     level: request.level,
-    turn: null,
+    turn: followConversation(deps, request),
     isKept: false,
     all: () => (all ??= withFallbacks(deps, request, first)),
     ranked: () => all?.candidates ?? [first],

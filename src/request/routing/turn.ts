@@ -2,12 +2,23 @@
 import type { Message } from '../../core/chat/chat.ts'
 import { fullName, type Model } from '../../core/models/models.ts'
 import { ratesAt } from '../../core/models/pricing.ts'
+import type { Clock } from '../../core/ports.ts'
 import { getCost } from '../../core/usage/money.ts'
+import { GatewayError } from '../../core/validation/errors.ts'
 import type { CacheAffinityTracker } from '../../learning/cache-affinity.ts'
 import type { Level } from '../../models/capability-levels.ts'
-import { chooseTurn, type Pair, type PairTable, type TurnChoice, type TurnFacts } from '../../models/conversation.ts'
-import { getEffortRules, supportedEfforts } from '../../models/effort.ts'
+import {
+  type ConversationState,
+  chooseTurn,
+  nextState,
+  type Pair,
+  type PairTable,
+  type TurnChoice,
+  type TurnFacts,
+} from '../../models/conversation.ts'
+import { getEffortRules, isAbove, supportedEfforts } from '../../models/effort.ts'
 import type { HealthTracker } from '../../models/health-tracker.ts'
+import { findRunaway, type Runaway, type RunawayBounds } from '../../models/runaway.ts'
 import { getWeights, type Scored } from '../../models/scoring.ts'
 import { getUserText } from '../../text/segments/conversation.ts'
 import type { RouteRequest } from './candidate.ts'
@@ -21,7 +32,7 @@ const failedText =
   /^\W{0,8}(?:error|exception|traceback|fatal|failed|failure|panic|command failed|permission denied|no such file|exit (?:code|status):? [1-9])\b|^\s*\{\s*"(?:error|is_error)"\s*:(?!\s*(?:null|false|""))/i
 
 /** Returns the facts of a turn. `getDigest` is keyed, so that digests are meaningless elsewhere. */
-export function readTurnFacts(
+function readTurnFacts(
   { request, analysis, level, inputTokens }: Pick<RouteRequest, 'request' | 'analysis' | 'level' | 'inputTokens'>,
   getDigest: (text: string) => string,
 ): TurnFacts {
@@ -62,13 +73,42 @@ export type LevelRanking<S> = {
 
 type RankedPair<S> = Pair & { readonly entry: Scored; readonly ranking: LevelRanking<S> }
 
-export type TurnRanking<S> = LevelRanking<S> & Pick<TurnChoice, 'reason' | 'next'>
+export type TurnRanking<S> = LevelRanking<S> &
+  Pick<TurnChoice, 'reason' | 'next'> & {
+    /** The step of runaway protection; null = none. */
+    readonly runaway: Runaway | null
+  }
 
 export type TurnDeps = OutputForecast & {
   readonly health: Pick<HealthTracker, 'mayTry' | 'getState'>
   /** States of conversations. Absent = none is known. */
   readonly ties?: Pick<CacheAffinityTracker, 'find' | 'digest'>
+  /** Bounds of conversations. Absent or null = none. */
+  readonly runaway?: { readonly bounds: RunawayBounds; readonly clock: Pick<Clock, 'monotonic'> } | null
 }
+
+/** Returns the state that a turn of a named model leaves, and its runaway step; null = no bound is set, so it is not read. */
+export function followConversation(
+  deps: TurnDeps,
+  request: RouteRequest,
+): Pick<TurnRanking<unknown>, 'reason' | 'next' | 'runaway'> | null {
+  if (deps.runaway == null) return null
+  const { accountId } = request.caller
+  const facts = readTurnFacts(request, text => deps.ties?.digest(accountId, text) ?? '')
+  const next = nextState(deps.ties?.find(accountId, request.request) ?? null, facts)
+  return { reason: 'first', next, runaway: checkRunaway(deps, next) }
+}
+
+/** Returns the step of a conversation. Throws `conversation_stopped` at the last one. */
+function checkRunaway({ runaway: bounded }: TurnDeps, next: ConversationState): Runaway | null {
+  const runaway = bounded == null ? null : findRunaway(next, bounded.bounds, bounded.clock.monotonic())
+  if (runaway?.step !== 'stop') return runaway
+  const message = `The gateway stopped this conversation: ${runaway.cause}. Do not repeat the request. Report to your user what failed, or begin a new task.`
+  throw new GatewayError('conversation_stopped', message, { shouldRetry: false })
+}
+
+/** The second step of runaway protection gives a conversation at most this effort. */
+const loweredEffort = 'low'
 
 /**
  * Returns the ranking of a turn, with the chosen pair first. `rank` returns that of one level: its request has the level and
@@ -121,15 +161,21 @@ export function rankConversation<S extends { readonly scores: Pick<ScoredModels,
       }),
     costWeight: level => getWeights(getScoringMode({ ...request, level })).cost,
   }
-  const { pair, reason, next } = chooseTurn(state, facts, table)
-  if (pair === null) return { ...ranking(request.level, 0), reason, next }
+  const choice = chooseTurn(state, facts, table)
+  const { reason } = choice
+  const runaway = checkRunaway(deps, choice.next)
+  const isLowered = runaway?.step === 'lower' && isAbove(choice.pair?.effort ?? null, loweredEffort)
+  const pair = choice.pair === null || !isLowered ? choice.pair : table.at(choice.pair, loweredEffort)
+  const next = { ...choice.next, effort: pair?.effort ?? null }
+  if (pair === null) return { ...ranking(request.level, 0), reason, next, runaway }
   const { entry } = pair
   const { ordered } = pair.ranking
-  if (ordered[0] === entry) return { ...pair.ranking, reason, next }
+  if (ordered[0] === entry) return { ...pair.ranking, reason, next, runaway }
   const place = reason === 'cached' ? 'cached' : 'conversation'
   const isLeader = ordered[0]?.model === entry.model
   const first: Scored = isLeader ? entry : { ...entry, place }
-  return { ...pair.ranking, ordered: [first, ...ordered.filter(({ model }) => model !== entry.model)], reason, next }
+  const others = ordered.filter(({ model }) => model !== entry.model)
+  return { ...pair.ranking, ordered: [first, ...others], reason, next, runaway }
 }
 
 /** Returns the entry of an eligible model that may be called now; null = there is none. */

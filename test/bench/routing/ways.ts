@@ -8,7 +8,7 @@ import { defaultLevelShares, getLevel } from '../../../src/models/capability-lev
 import { catalog } from '../../../src/models/catalog.ts'
 import type { ConversationState } from '../../../src/models/conversation.ts'
 import { alternateProviders } from '../../../src/models/insert-sorted.ts'
-import { discountScore, getWeights, score, withoutFailures } from '../../../src/models/scoring.ts'
+import { discountScore, getWeights, score } from '../../../src/models/scoring.ts'
 import { expectedOutput, unknownLength } from '../../../src/request/cost-estimate.ts'
 import { type RouteDeps, route } from '../../../src/request/routing/route.ts'
 import { openPromptAnalyzer } from '../../../src/text/readers.ts'
@@ -26,7 +26,7 @@ const endpoints = new Map(['openai', 'anthropic', 'google'].map(id => [id, getPr
 const routeDeps: Omit<RouteDeps, 'clock'> = {
   catalog: names,
   endpoints,
-  health: { mayTry: () => true, getState: () => 'healthy', findFigures: (_, published) => withoutFailures(published) },
+  health: { mayTry: () => true, getState: () => 'healthy' },
   meter: { quotaStatus: () => null },
 }
 
@@ -69,6 +69,7 @@ export function service(): Routing {
         turn,
         effort,
         estimatedTokens,
+        microcents: 0,
       })
     },
   }
