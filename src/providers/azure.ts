@@ -13,7 +13,8 @@ type AzureOptions = {
   readonly apiVersion: string | null
 }
 
-const compatible = openai({ official: false })
+/** Without decisions, whose place there is not documented. */
+const { decisions: _, ...compatible } = openai({ official: false })
 const compatibleEmbeddings = openaiEmbeddings(false)
 
 /** Creates the adapter. `Access.baseUrl` is the resource's, without `/openai`. */

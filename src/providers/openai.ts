@@ -26,19 +26,11 @@ export function openai({ official }: { readonly official: boolean }): Provider {
     readFailure,
     listModels: access => toModelList(access, official),
     embeddings: openaiEmbeddings(official),
+    decisions: request => openaiDecisions(chatCompletions, request, official),
   }
-  const getForm = (request: AdapterRequest, usual: Provider) =>
-    request.request.dialect === 'decisions' ? openaiDecisions(chatCompletions, request, official) : usual
   if (!official)
-    return {
-      ...chatCompletions,
-      formFor: request => getForm(request, chatCompletions),
-      takesSource: () => ['decisions'],
-      cachesMarkedInput: isClaude,
-      sendsTier: (tier, model) => sendsTier(tier, model),
-    }
-  const formFor = (request: AdapterRequest) =>
-    getForm(request, needsResponses(request) ? openaiResponses : chatCompletions)
+    return { ...chatCompletions, cachesMarkedInput: isClaude, sendsTier: (tier, model) => sendsTier(tier, model) }
+  const formFor = (request: AdapterRequest) => (needsResponses(request) ? openaiResponses : chatCompletions)
   const sendsPriced = (tier: string, { pricing }: Model) => isPricedTier(pricing, tier)
-  return { ...chatCompletions, formFor, takesSource: () => ['responses', 'decisions'], sendsTier: sendsPriced }
+  return { ...chatCompletions, formFor, takesSource: () => ['responses'], sendsTier: sendsPriced }
 }

@@ -182,6 +182,8 @@ export type Provider = {
     toRequest(request: AdapterRequest, access: Access): ProviderRequest
     readVectors(body: unknown, request: AdapterRequest): Vectors | ProviderFailure
   }
+  /** Returns the form that answers a request for decisions; absent = no decisions. */
+  readonly decisions?: (request: AdapterRequest) => Provider
   /** Reads any other status. `body` is at most the first 64 KB and may not be JSON. */
   readFailure(status: number, headers: Headers, body: string): ProviderFailure
   /** The API form that serves this request, where the provider has several; absent = it has this one. */

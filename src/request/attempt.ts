@@ -153,7 +153,8 @@ export class UpstreamAttempt {
 
 /** Returns the form of the provider's API that serves this call. */
 function selectProvider(provider: Provider, request: AdapterRequest): Provider {
-  const { embeddings } = provider
+  const { embeddings, decisions } = provider
+  if (decisions !== undefined && request.request.dialect === 'decisions') return decisions(request)
   if (request.inputs === undefined || embeddings === undefined) return provider.formFor?.(request) ?? provider
   const toRequest: Provider['toRequest'] = (adapterRequest, access) => embeddings.toRequest(adapterRequest, access)
   const readResponse: Provider['readResponse'] = (body, sink) => {

@@ -64,9 +64,9 @@ function findModel({ catalog, endpoints }: PlanDecisionsDeps, name: string): Mod
   const isLuna = [luna.id, ...luna.aliases].some(id => wanted === id || wanted === fullName({ ...luna, id }))
   if (isLuna && endpoints.get(luna.provider) !== undefined) return luna
   const model = catalog.resolve(name)
-  const forms = model === null ? undefined : endpoints.get(model.provider)?.provider.takesSource?.(model)
   // OpenAI itself serves the model above; a compatible server decides which of its models answer.
-  if (model !== null && model.provider !== luna.provider && forms?.includes('decisions') === true) return model
+  const isServed = model !== null && endpoints.get(model.provider)?.provider.decisions !== undefined
+  if (isServed && model.provider !== luna.provider) return model
   const known = endpoints.get(luna.provider) === undefined ? fullName(local) : `${fullName(local)} or ${fullName(luna)}`
   const reason = model === null ? 'Unknown decision model.' : `${fullName(model)} does not answer decisions here.`
   throw new GatewayError('model_not_found', `${reason} Use ${known}, or a model of an OpenAI-compatible server.`, {
@@ -81,8 +81,8 @@ function localEndpoint(wire: Provider, answers: readonly object[], inputTokens: 
   const usage = { input_tokens: inputTokens, output_tokens: 0 }
   const answered = { answers, model: fullName(local), usage }
   const toRequest = () => ({ url: '', headers: {}, body: '', droppedParameters: [], answered })
-  const formFor = (question: AdapterRequest) => ({ ...(wire.formFor?.(question) ?? wire), toRequest })
-  return { id: local.provider, provider: { ...wire, formFor }, access, simulated: false }
+  const decisions = (question: AdapterRequest) => ({ ...(wire.decisions?.(question) ?? wire), toRequest })
+  return { id: local.provider, provider: { ...wire, decisions }, access, simulated: false }
 }
 
 type LocalJudges = {

@@ -153,7 +153,7 @@ test('every field: reaches the chat request', () => {
     dialect: 'native',
     enhance: true,
     fallback: 'same_model',
-    continuation: 'same_model',
+    continuation: null,
     fallbackMaxCostFactor: 2.5,
     maxOutputTokens: 9,
     messages: [
@@ -203,7 +203,7 @@ test('gateway headers: override the body', () => {
     strategy: 'speed',
     stream: 'buffered',
     fallback: 'any',
-    continuation: 'same_model',
+    continuation: null,
     fallbackMaxCostFactor: 1.5,
   })
   for (const factor of [canary, '', '0.5', '1001', '1e3', '0x10', 'NaN', '-2'])
