@@ -13,7 +13,7 @@ export function askWith(fields: Partial<ChatRequest> = {}): ChatRequest {
 export const documentedDefaults = {
   bodyCharacters: 100,
   choices: 1,
-  continuation: 'same_model',
+  continuation: null,
   endUser: null,
   enhance: false,
   extras: {},
