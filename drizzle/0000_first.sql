@@ -16,6 +16,8 @@ CREATE TABLE "accounts" (
 	"web" boolean DEFAULT true NOT NULL,
 	"fallback" text,
 	"continue" text,
+	"rules" jsonb,
+	"constraints" jsonb,
 	"hedge" boolean DEFAULT false NOT NULL,
 	"baseline_model" text,
 	"balance_microcents" bigint DEFAULT 0 NOT NULL,
@@ -79,6 +81,7 @@ CREATE TABLE "api_keys" (
 	"fallback" text,
 	"continue" text,
 	"hedge" boolean,
+	"constraints" jsonb,
 	"project_id" text,
 	"shortfall_day" date,
 	"shortfall_microcents" bigint DEFAULT 0 NOT NULL,
@@ -308,6 +311,7 @@ CREATE TABLE "projects" (
 	"account_id" text NOT NULL,
 	"name" text NOT NULL,
 	"created_at" timestamp with time zone NOT NULL,
+	"constraints" jsonb,
 	"archived_at" timestamp with time zone
 );
 --> statement-breakpoint

@@ -24,6 +24,7 @@ import { webhookRoutes } from './console/webhooks/routes.ts'
 import type { SourceBody } from './core/chat/chat.ts'
 import type { Caller } from './core/limits/plans.ts'
 import type { Model } from './core/models/models.ts'
+import type { Demand } from './core/policy/constraints.ts'
 import { toRejection } from './core/usage/rejection.ts'
 import { compatible } from './dialects/chat-completions/routes.ts'
 import { decisions } from './dialects/decisions/routes.ts'
@@ -95,7 +96,8 @@ export function createApp(deps: Deps, workers: WorkerMetricsSource | null = null
     reasoningSeal: deps.reasoningSeal,
     limitTokenCounts,
     catalog: deps.catalog,
-    countInput: (model: Model, source: SourceBody) => countInput(deps, model, source),
+    countInput: (model: Model, source: SourceBody, demands: readonly Demand[] | undefined) =>
+      countInput(deps, model, source, demands),
   }
   root
     .onRequest(({ request }) => {

@@ -86,6 +86,16 @@ export type ChatRequest = {
   fallback?: boolean | 'any' | 'same_model' | 'none' | null | undefined
   continue?: 'any' | 'same_model' | 'off' | null | undefined
   fallback_max_cost_factor?: number | null | undefined
+  constraints?:
+    | {
+        zdr?: boolean | undefined
+        no_training?: boolean | undefined
+        region?: string | readonly string[] | undefined
+        providers?: string | readonly string[] | undefined
+        ignore_providers?: string | readonly string[] | undefined
+      }
+    | null
+    | undefined
   web?: 'auto' | 'off' | null | undefined
   metadata?: Record<string, string> | null | undefined
   max_output_tokens?: number | null | undefined
@@ -255,6 +265,8 @@ export type ChatUsage = {
 
 export type DryRun = {
   mode: Mode
+  /** constraints in force: of the request, its key, project and account */
+  constraints: readonly string[]
   /** rules that changed the requested model, in order */
   rules: readonly {
     rule: string
@@ -405,6 +417,7 @@ export type ErrorDetail = {
     | 'context_length_exceeded'
     | 'unsupported_parameter'
     | 'previous_response_not_found'
+    | 'constraints_unmet'
     | 'model_deprecated'
     | 'content_blocked'
     | 'conversation_stopped'

@@ -70,6 +70,7 @@ function openModeration(config: Config): Moderation {
       monotonic: systemClock.monotonic,
       after: systemClock.after,
       log: { info() {}, warn() {} },
+      findModelBreach: () => null,
       complete: nobody,
       // Lines rarely repeat, so a cache does not help.
       digests: null,

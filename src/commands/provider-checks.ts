@@ -69,7 +69,7 @@ async function providerCheck(
   const cancel = systemClock.after(callMs, () => abort.abort(new Error('timeout')))
   const startedAt = systemClock.monotonic()
   const deps = { clock: systemClock, network: systemNetwork, catalog, endpoints, deadlines: config.deadlines }
-  const question = { system: 'Answer with one word.', user: 'Say: ready', outputCap }
+  const question = { system: 'Answer with one word.', user: 'Say: ready', outputCap, demands: null }
   try {
     await completeInternally(deps, fullName(model), question, abort.signal)
     return okCheck(name, `${fullName(model)} answered in ${Math.round(systemClock.monotonic() - startedAt)} ms`)

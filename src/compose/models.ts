@@ -17,14 +17,16 @@ import {
   unknownPrices,
 } from '../core/models/models.ts'
 import type { SwitchesByModel } from '../core/models/switches.ts'
+import { noPolicy, withPolicy } from '../core/policy/constraints.ts'
 import type { Log } from '../core/ports.ts'
 import { createKeyedDigests } from '../core/text/keyed-digests.ts'
 import { createAnalysisCache } from '../learning/recent-prompts.ts'
 import { type DiscoveryDeps, discoverModels, type LocalServer } from '../models/discover-models.ts'
 import { withHostChoices, withHosts } from '../models/model-hosts.ts'
+import { ownProcess } from '../models/receivers.ts'
 import type { ConfiguredProvider } from '../providers/configured-provider.ts'
 import { modelsUrl } from '../providers/openai/request.ts'
-import { completeInternally } from '../request/internal-completion.ts'
+import { completeInternally, findModelBreach } from '../request/internal-completion.ts'
 import type { Simulator } from '../simulator/simulator.ts'
 import { createModeration, type Moderation } from '../text/moderation/layers/moderation.ts'
 import { createReloadableModeration } from '../text/moderation/layers/reloadable-moderation.ts'
@@ -170,11 +172,13 @@ export function openContent(config: Config, parts: ContentParts, undo: AsyncDisp
         log,
         digests,
         classifier,
+        findModelBreach: (name, demands) => findModelBreach(parts, name, demands),
         complete: (model, system, user, signal) =>
           completeInternally(
             { ...parts, deadlines: from.deadlines },
             model,
-            { system, user, outputCap: longestJudgementTokens },
+            // Requests whose constraints exclude the model are rejected before.
+            { system, user, outputCap: longestJudgementTokens, demands: null },
             signal,
           ),
       },
@@ -205,11 +209,16 @@ function openWeb(
   const isListed = pages.isListed ?? moderation.isListed
   const simulated = simulator === null ? [] : [searxng(simulator.urls.search)]
   const configured = config.web.search.map(getBackEnd)
+  const isSimulation = () => configured.length === 0 && isSimulated(endpoints)
+  const policy = withPolicy(noPolicy, config.web.policy)
   const isAllowed = (message: Message) => moderation.screenMessages([message]).verdict === 'allow'
   return {
     search: createSearch({
       get backEnds() {
-        return configured.length === 0 && isSimulated(endpoints) ? simulated : configured
+        return isSimulation() ? simulated : configured
+      },
+      get policy() {
+        return isSimulation() ? ownProcess : policy
       },
       fetch: network.fetch,
       clock,

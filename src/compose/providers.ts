@@ -5,6 +5,7 @@ import type { ProviderSettings } from '../config/providers.ts'
 import type { Clock, Network } from '../core/ports.ts'
 import { awsAuthorizer } from '../credentials/aws.ts'
 import { type CredentialDeps, entraAuthorizer, serviceAccountAuthorizer } from '../credentials/credential-cache.ts'
+import { toReceiver } from '../models/receivers.ts'
 import { anthropic } from '../providers/anthropic.ts'
 import { azure } from '../providers/azure.ts'
 import { bedrock } from '../providers/bedrock.ts'
@@ -48,6 +49,7 @@ export async function openProviders(config: Config, { clock, network }: Process)
       provider: getAdapter(settings),
       access: getAccess(settings, parts),
       simulated,
+      receiver: toReceiver(settings, simulated),
       loadsModels: settings.discovers === true,
     }
     const provider = { endpoint, place: getPlace(settings), pool: null }
@@ -113,6 +115,7 @@ function setCredentials(provider: OpenProvider, settings: ProviderSettings, part
   const { endpoint } = provider
   const { pool } = settings
   endpoint.access = getAccess(settings, parts)
+  endpoint.receiver = toReceiver(settings, endpoint.simulated)
   if (pool === undefined) {
     provider.pool = null
     delete endpoint.keys

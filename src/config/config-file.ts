@@ -8,6 +8,7 @@ import { Value } from '@sinclair/typebox/value'
 import { planFiguresSchema } from '../core/limits/plans.ts'
 import { configuredModelSchema, modelChangeSchema } from '../core/models/configured-models.ts'
 import { configuredEmbeddingModelSchema } from '../core/models/embedding-models.ts'
+import { policySchema } from '../core/policy/constraints.ts'
 import { operatorRulesSchema } from '../core/policy/rules.ts'
 import { systemErrorText } from '../core/validation/operator-errors.ts'
 import { describeExpected, strictObject } from '../core/validation/validate.ts'
@@ -39,6 +40,8 @@ const providerWith = <S extends TSchema>(models: S) =>
         { maxItems: 64 },
       ),
     ),
+    /** Guarantees of the provider under the operator's contract. */
+    policy: Type.Optional(policySchema),
     models,
     embedding_models: Type.Optional(Type.Array(configuredEmbeddingModelSchema, { maxItems: 256 })),
     /** Models of other providers that this one serves too. */
@@ -54,6 +57,8 @@ const bareProviderSchema = providerWith(Type.Optional(Type.Array(configuredModel
 const webPricesSchema = strictObject({
   search_usd: Type.Optional(Type.Number({ minimum: 0, maximum: 1 })),
   fetch_usd: Type.Optional(Type.Number({ minimum: 0, maximum: 1 })),
+  /** Guarantees of the search services. */
+  policy: Type.Optional(policySchema),
 })
 
 /** A model that rewrites prompts instead of the enhancement rules. */

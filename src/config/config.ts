@@ -205,6 +205,8 @@ export function readConfig(environment: Environment = process.env) {
       /** In calling order; empty with simulated providers = simulated. */
       search: readSearch(read),
       prices: getPrices(file),
+      /** What the operator declares of all search services. */
+      policy: file.web.policy,
     },
     moderation,
     /** `provider/model` of the model that rewrites prompts; null = only rules. */

@@ -2,6 +2,7 @@ import { ownFields } from '../core/chat/provider-features.ts'
 import { type ConfiguredModel, type ModelChange, toModel, withChanges } from '../core/models/configured-models.ts'
 import { type ConfiguredEmbeddingModel, embeddingModelProblems } from '../core/models/embedding-models.ts'
 import { autoModel, buildCatalog, type Catalog, type Model } from '../core/models/models.ts'
+import type { PolicyRow } from '../core/policy/constraints.ts'
 import { type ConfiguredHost, withHosts } from '../models/model-hosts.ts'
 import { baseUrlProblem, isPrivateHost, withoutTrailingSlash } from './addresses.ts'
 import { type CloudSettings, type CloudType, readCloud, strayCloudFields, withCloudDefaults } from './clouds.ts'
@@ -24,6 +25,8 @@ export type ProviderSettings = {
   readonly discovers?: true
   /** Absent = no cloud. */
   readonly cloud?: CloudSettings
+  /** What the operator declares; absent = nothing. */
+  readonly policy?: PolicyRow
 }
 
 /** Providers that only need a key. */
@@ -91,7 +94,14 @@ export function readProviders(read: EnvironmentReader, file: ConfigFile, problem
       models.push(...rows)
     }
   }
-  return { settings, models, embeddingModels, hosts, dormant }
+  const withPolicy = (provider: ProviderSettings): ProviderSettings => {
+    const policy = file.providers.find(({ id }) => id === provider.id)?.policy
+    return policy === undefined ? provider : { ...provider, policy }
+  }
+  return {
+    ...{ settings: settings.map(withPolicy), models, embeddingModels, hosts },
+    dormant: dormant.map(provider => ({ ...provider, settings: withPolicy(provider.settings) })),
+  }
 }
 
 /** Returns a built-in provider, perhaps without a key. */
@@ -107,14 +117,15 @@ function readBuiltIn(
   const settings = { id, format: id, baseUrl: baseUrl ?? provider.url }
   if (listed !== undefined) {
     const place = `GATEWAY_CONFIG: provider "${id}"`
-    if (listed.keys === undefined)
+    const isPolicyOnly = listed.policy !== undefined && Object.keys(listed).length === 2
+    if (listed.keys === undefined && !isPolicyOnly)
       problems.push(
         listed.base_url === undefined
           ? `${place} is built in and has no \`keys\`; add them`
           : `GATEWAY_CONFIG: provider id "${id}" is already used; choose another`,
       )
     else
-      for (const field of Object.keys(listed).filter(name => !['id', 'keys', 'accounts'].includes(name)))
+      for (const field of Object.keys(listed).filter(name => !['id', 'keys', 'accounts', 'policy'].includes(name)))
         problems.push(`${place} is built in and takes no \`${field}\`; remove it, or choose another id`)
     if (apiKey !== null && listed.keys !== undefined)
       warnings.push(`${provider.key} is set and not used: the keys of provider ${id} are those of GATEWAY_CONFIG`)

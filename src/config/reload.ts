@@ -75,7 +75,7 @@ export function createConfigReload(parts: ReloadParts) {
 /** Sections of the configuration file that are read only at the start. */
 function changedBeyondReload(before: Config, after: Config): string[] {
   return [
-    ...(Bun.deepEquals(before.web.prices, after.web.prices) ? [] : ['web']),
+    ...(Bun.deepEquals([before.web.prices, before.web.policy], [after.web.prices, after.web.policy]) ? [] : ['web']),
     ...(before.rewriter === after.rewriter ? [] : ['enhancement']),
   ]
 }

@@ -24,6 +24,8 @@ import type { AlertEmail } from '../core/alerts/alerts.ts'
 import { continuePolicies, fallbackPolicies, strategies } from '../core/chat/chat.ts'
 import type { ScopeLimits } from '../core/limits/scopes.ts'
 import type { HostChoice } from '../core/models/switches.ts'
+import type { ConstraintsRow } from '../core/policy/constraints.ts'
+import type { AccountRuleRow } from '../core/policy/rules.ts'
 import { type AttemptRecord, type RequestTrace, recordedDialects, unpricedKinds } from '../core/usage/usage-record.ts'
 
 const time = (name: string) => timestamp(name, { withTimezone: true, mode: 'date' })
@@ -72,6 +74,10 @@ export const accounts = pgTable(
     fallback: text('fallback', { enum: [...fallbackPolicies] }),
     /** Who may continue its cut texts; null = the request chooses. */
     continue: text('continue', { enum: [...continuePolicies] }),
+    /** Rules for its requests, in their order; null = none. */
+    rules: jsonb('rules').$type<AccountRuleRow[]>(),
+    /** Constraints on who may receive its requests; null = none. */
+    constraints: jsonb('constraints').$type<ConstraintsRow>(),
     /** Whether its requests may call a second model when the first token is late. */
     hedge: boolean('hedge').notNull().default(false),
     /** `provider/model` that savings compare with; null = the operator's. */
@@ -173,6 +179,8 @@ export const apiKeys = pgTable(
     continue: text('continue', { enum: [...continuePolicies] }),
     /** Whether its requests hedge a late first token; null = as the account's. */
     hedge: boolean('hedge'),
+    /** Constraints on who may receive its requests; null = none. */
+    constraints: jsonb('constraints').$type<ConstraintsRow>(),
     /** Project of its requests; null = none. */
     projectId: text('project_id').references(() => projects.id),
     /** UTC day of the newest unbilled usage beyond reservations; null = none. */
@@ -202,6 +210,8 @@ export const projects = pgTable(
     accountId: ofAccount(),
     name: text('name').notNull(),
     createdAt: createdAt(),
+    /** Constraints on who may receive its requests; null = none. */
+    constraints: jsonb('constraints').$type<ConstraintsRow>(),
     /** An archived project has no valid key; its usage stays. */
     archivedAt: time('archived_at'),
   },

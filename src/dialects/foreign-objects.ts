@@ -4,7 +4,8 @@
  */
 
 import type { Static, TSchema } from '@sinclair/typebox'
-import { type FallbackPolicy, type Strategy, strictestPolicy } from '../core/chat/chat.ts'
+import { type ChatRequest, type FallbackPolicy, type Strategy, strictestPolicy } from '../core/chat/chat.ts'
+import { type ConstraintsRow, type Demand, toDemand } from '../core/policy/constraints.ts'
 import { GatewayError, withParam } from '../core/validation/errors.ts'
 import { forwardableAddress } from '../core/validation/public-address.ts'
 import { invalidField, validate } from '../core/validation/validate.ts'
@@ -31,61 +32,91 @@ export function rejectStoredState(body: Body): void {
 type Preferences = {
   readonly fallback: FallbackPolicy | null
   readonly strategy: Strategy | null
-  /** The preferences have no effect beyond these two. */
+  readonly demands: readonly Demand[]
+  /** The preferences have no effect beyond these. */
   readonly isRead: boolean
 }
 
 const sorts: Readonly<Record<string, Strategy>> = { price: 'cost', throughput: 'speed', latency: 'speed' }
-const none: Preferences = { fallback: null, strategy: null, isRead: false }
+const none: Preferences = { fallback: null, strategy: null, demands: [], isRead: false }
 
-/**
- * Reads OpenRouter's preferences for providers, in `provider`. Throws for a constraint on who may receive the prompt: the
- * gateway does not know the providers' policies.
- */
+/** Reads OpenRouter's preferences for providers, in `provider`. Throws for a constraint that the gateway cannot keep. */
 export function readPreferences({ provider }: Body): Preferences {
   if (typeof provider !== 'object' || provider === null || Array.isArray(provider)) return none
   const wanted = new Map<string, unknown>(Object.entries(provider).filter(([, value]) => value != null))
+  if (wanted.get('enforce_distillable_text') === true)
+    throw invalidField(
+      'provider.enforce_distillable_text',
+      'cannot be honored: the gateway does not know the licenses of outputs. Name an accepted model in `model`, with `fallback: "none"`',
+      'unsupported_parameter',
+    )
+  const collection = wanted.get('data_collection')
+  if (collection !== undefined && collection !== 'allow' && collection !== 'deny')
+    throw invalidField('provider.data_collection', 'must be "allow" or "deny"')
   const isFixed = wanted.get('allow_fallbacks') === false
-  for (const [name, isConstraint] of Object.entries(constraints))
-    if (wanted.has(name) && isConstraint(wanted.get(name), isFixed))
-      throw invalidField(
-        `provider.${name}`,
-        'cannot be honored: the gateway does not know the policies of providers. Name a model of an accepted provider in `model`, with `fallback: "none"`',
-        'unsupported_parameter',
-      )
+  const order = namesIn(wanted, 'order')
+  const demand = toDemand('request', {
+    zdr: wanted.get('zdr') === true,
+    no_training: collection === 'deny',
+    ...listed('providers', namesIn(wanted, 'only')),
+    ...listed('ignore_providers', namesIn(wanted, 'ignore').map(withoutVariant)),
+  })
+  // Without fallbacks an order is a limit too.
+  const fixed = isFixed ? toDemand('request', listed('providers', order)) : null
   const sort = wanted.get('sort')
   const strategy = typeof sort === 'string' && Object.hasOwn(sorts, sort) ? (sorts[sort] ?? null) : null
   const others = [...wanted].filter(
-    ([name, value]) =>
-      name !== 'allow_fallbacks' && !(name === 'sort' && strategy !== null) && !hasNoEffect(name, value),
+    ([name, value]) => !read.has(name) && !(name === 'sort' && strategy !== null) && !hasNoEffect(value),
   )
-  return { fallback: isFixed ? 'none' : null, strategy, isRead: others.length === 0 }
+  return {
+    fallback: isFixed ? (order.length > 1 ? 'same_model' : 'none') : null,
+    strategy,
+    demands: [...(demand === null ? [] : [demand]), ...(fixed === null ? [] : [fixed]), ...preferred(order)],
+    isRead: others.length === 0,
+  }
 }
 
-const isFilled = (value: unknown) => Array.isArray(value) && value.length > 0
-const isOn = (value: unknown) => value === true
+const read: ReadonlySet<string> = new Set('allow_fallbacks data_collection zdr only ignore order'.split(' '))
+const maximumNames = 64
 
-/** Returns, by name, whether a value limits who may receive the prompt. Without fallback, an order is a limit too. */
-const constraints: Readonly<Record<string, (value: unknown, isFixed: boolean) => boolean>> = {
-  data_collection: value => value !== 'allow',
-  zdr: isOn,
-  enforce_distillable_text: isOn,
-  only: isFilled,
-  ignore: isFilled,
-  order: (value, isFixed) => isFixed && isFilled(value),
+function namesIn(wanted: ReadonlyMap<string, unknown>, field: string): readonly string[] {
+  const value = wanted.get(field) ?? []
+  const isList = Array.isArray(value) && value.length <= maximumNames
+  if (isList && value.every(name => typeof name === 'string' && name !== '' && name.length <= 64)) return value
+  throw invalidField(`provider.${field}`, `must be a list of at most ${maximumNames} names of providers`)
 }
 
-function hasNoEffect(name: string, value: unknown): boolean {
-  return name === 'data_collection' || value === false || (Array.isArray(value) && value.length === 0)
+function listed(name: 'providers' | 'ignore_providers', names: readonly string[]): ConstraintsRow {
+  return names.length === 0 ? {} : { [name]: [...names] }
 }
 
-/** Returns the settings of a request with the preferences: they narrow its fallback, and its own strategy wins. */
-export function withPreferences<T extends { readonly fallback: FallbackPolicy; readonly strategy: Strategy | null }>(
+/** A variant of a provider (`deepinfra/turbo`) is unknown here: to ignore it is to ignore the provider. */
+function withoutVariant(name: string): string {
+  return name.split('/')[0] ?? name
+}
+
+function preferred(order: readonly string[]): readonly Demand[] {
+  if (order.length === 0) return []
+  const names = order.map(name => name.toLowerCase())
+  return [{ by: 'request', zdr: false, noTraining: false, regions: null, only: null, ignored: [], order: names }]
+}
+
+function hasNoEffect(value: unknown): boolean {
+  return value === false || (Array.isArray(value) && value.length === 0)
+}
+
+/** Returns the settings of a request with the preferences: they narrow its fallback and its receivers, and its own strategy wins. */
+export function withPreferences<T extends Pick<ChatRequest, 'fallback' | 'strategy' | 'demands'>>(
   fields: T,
-  { fallback, strategy }: Preferences,
+  { fallback, strategy, demands }: Preferences,
 ): T {
-  if (fallback === null && strategy === null) return fields
-  return { ...fields, fallback: strictestPolicy(fields.fallback, fallback), strategy: fields.strategy ?? strategy }
+  if (fallback === null && strategy === null && demands.length === 0) return fields
+  return {
+    ...fields,
+    fallback: strictestPolicy(fields.fallback, fallback),
+    strategy: fields.strategy ?? strategy,
+    ...(demands.length === 0 ? {} : { demands: [...(fields.demands ?? []), ...demands] }),
+  }
 }
 
 /** Fields that name an object of the provider's account, at any depth. */

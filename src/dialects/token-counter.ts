@@ -1,12 +1,14 @@
 /** Counts the input tokens of a request in its own API form. Nothing is billed, moderated or logged. */
 import type { ChatRequest, SourceBody } from '../core/chat/chat.ts'
 import { autoModel, type Catalog, type Model } from '../core/models/models.ts'
+import { type Demand, readConstraintsHeader, requestDemands } from '../core/policy/constraints.ts'
 import { GatewayError } from '../core/validation/errors.ts'
 import { parseJson } from '../core/validation/validate.ts'
 import { bodyLimits, checkContentType, readBody, whileHeld } from '../http/body.ts'
 import type { ChatRouteDeps, RequestSource } from '../http/chat-handler.ts'
 import type { TokenCountLimit } from '../http/rate-limits.ts'
 import { disabledModel } from '../models/allowed-models.ts'
+import { joinDemands } from '../request/routing/constrained.ts'
 import { likelyInputTokens } from '../text/tokens/tokens.ts'
 import type { ReasoningSeal } from './reasoning-seal.ts'
 
@@ -15,7 +17,11 @@ export type TokenCounterDeps = Pick<ChatRouteDeps, 'getCaller' | 'newRequestId' 
   readonly limitTokenCounts: TokenCountLimit
   readonly catalog: Pick<Catalog, 'resolve' | 'findDisabled'>
   /** Returns the count of the model's provider; null = the provider returned none. */
-  readonly countInput: (model: Model, source: SourceBody) => Promise<number | null>
+  readonly countInput: (
+    model: Model,
+    source: SourceBody,
+    demands: readonly Demand[] | undefined,
+  ) => Promise<number | null>
 }
 
 type CountForm = {
@@ -37,7 +43,8 @@ type CountForm = {
 export function createTokenCounter(deps: TokenCounterDeps, form: CountForm): (request: Request) => Promise<Response> {
   return async request => {
     const requestId = deps.newRequestId()
-    const { accountId } = await deps.getCaller(request)
+    const caller = await deps.getCaller(request)
+    const { accountId } = caller
     await deps.limitTokenCounts(accountId)
     checkContentType(request.headers)
     return whileHeld({ budget: deps.bodies, owner: accountId }, request, bodyLimits.chat, async () => {
@@ -45,7 +52,9 @@ export function createTokenCounter(deps: TokenCounterDeps, form: CountForm): (re
       const { headers, url } = request
       const asked = form.read(parseJson(text), { headers, text, accountId }, url)
       const model = findModel(deps, asked.model)
-      const counted = model === null || asked.source === null ? null : await deps.countInput(model, asked.source)
+      const demands = joinDemands(caller, requestDemands(readConstraintsHeader(headers))?.demands)
+      const counted =
+        model === null || asked.source === null ? null : await deps.countInput(model, asked.source, demands)
       const tokens = counted ?? likelyInputTokens(asked, model?.provider ?? form.usualProvider)
       return replied(form, tokens, requestId, counted === null)
     })

@@ -9,6 +9,10 @@ import { timeoutHeader } from './request-timeout.ts'
 
 const flag = oneOf(['true', 'false', '1', '0'])
 
+export const constraintsHeaders = {
+  'X-Gateway-Constraints': Type.String({ examples: ['zdr, region=eu, providers=azure|openai'] }),
+}
+
 /** Each header up to the cost factor overrides the body field of the same meaning. */
 export const chatHeaders = {
   'X-Gateway-Strategy': oneOf(strategies),
@@ -21,6 +25,7 @@ export const chatHeaders = {
   'X-Gateway-Continue': oneOf(continuePolicies),
   'X-Gateway-Fallback-Max-Cost-Factor': Type.Number(fallbackCostFactors),
   'X-Gateway-Hedge': oneOf(['on', 'off']),
+  ...constraintsHeaders,
   ...timeoutHeader,
   ...idempotencyHeaders,
 }
@@ -28,6 +33,7 @@ export const chatHeaders = {
 export const chatErrors: readonly ErrorCode[] = [
   'context_length_exceeded',
   'unsupported_parameter',
+  'constraints_unmet',
   'model_deprecated',
   'content_blocked',
   'conversation_stopped',

@@ -7,6 +7,7 @@ import { roles } from '../core/accounts/roles.ts'
 import { continuePolicies, fallbackPolicies, queryTypes } from '../core/chat/chat.ts'
 import { highestLimits, plans } from '../core/limits/plans.ts'
 import { isLimited, type ScopeLimits, unlimitedScope } from '../core/limits/scopes.ts'
+import { constraintsSchema } from '../core/policy/constraints.ts'
 import { fromUsd, toUsd } from '../core/usage/money.ts'
 import { type ErrorCode, errorTable, wireCode } from '../core/validation/errors.ts'
 import { nullable, oneOf, strictObject } from '../core/validation/validate.ts'
@@ -120,6 +121,10 @@ export const accountShape = namedSchema('Account', {
   baseline_model: {
     ...orNull(modelName),
     description: 'model that savings compare with; null = the one of the operator',
+  },
+  constraints: {
+    ...orNull(constraintsSchema),
+    description: 'constraints on who may receive its requests; null = none',
   },
   limits: limitsShape,
   created_at: time,

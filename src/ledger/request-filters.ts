@@ -2,7 +2,7 @@
 import type { Sql, TransactionSql } from 'postgres'
 import { projectTagName } from '../core/request/tags.ts'
 import type { statusFilters } from '../core/usage/usage-groups.ts'
-import type { AttemptRecord, UnpricedKind, UsageRecord } from '../core/usage/usage-record.ts'
+import type { AttemptRecord, RequestTrace, UnpricedKind, UsageRecord } from '../core/usage/usage-record.ts'
 
 /** Filters of requests; all must match. null = any. */
 export type RequestFilters = {
@@ -128,6 +128,8 @@ export type LoggedRequest = Required<
   readonly tags: Readonly<Record<string, string>> | null
   /** Effort of the serving attempt; null = its provider's default. */
   readonly effort: string | null
+  /** Constraints in force, and who received the prompt; null = none. */
+  readonly guarantees: NonNullable<RequestTrace['g']> | null
   /** Epoch microseconds, the resolution of Postgres, which a cursor needs. */
   readonly at_micros: number
   readonly key_name: string | null
@@ -154,7 +156,7 @@ export const requestColumns = (sql: Queries) => sql`
   upstream_id, routing_mode, strategy, query_type, streamed, dialect, status, error_code, finish_reason,
   input_tokens::float8, cached_input_tokens::float8, cache_write_tokens::float8, output_tokens::float8,
   reasoning_tokens::float8, estimated, billed_microcents::float8, search_microcents::float8, fetch_microcents::float8, hedge_microcents::float8,
-  own_key_microcents::float8, unpriced, routing_saved_microcents::float8, cache_saved_microcents::float8, attempts, tried, latency_ms::float8, first_token_ms::float8, metadata, tags, trace ->> 'e' as effort`
+  own_key_microcents::float8, unpriced, routing_saved_microcents::float8, cache_saved_microcents::float8, attempts, tried, latency_ms::float8, first_token_ms::float8, metadata, tags, trace ->> 'e' as effort, trace->'g' as guarantees`
 
 /** Columns of the key of the request `found`. */
 export const keyColumns = (sql: Queries) => sql`

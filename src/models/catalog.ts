@@ -17,6 +17,7 @@ import {
   tiers,
 } from '../core/models/models.ts'
 import { type Pricing, priceVariant, scaledRates } from '../core/models/pricing.ts'
+import { policySchema } from '../core/policy/constraints.ts'
 import { oneOf, strictObject } from '../core/validation/validate.ts'
 import file from './catalog.json'
 
@@ -94,6 +95,9 @@ const rowSchema = object({
   parameters: Type.Partial(object(parameterRules)),
   aliases: Type.Array(text),
   marketplaceAliases: Type.Array(text),
+  /** Exceptions from the guarantees of its provider, with their source. */
+  policy: Type.Optional(policySchema),
+  policySource: Type.Optional(text),
   deprecated: flag,
   deprecationDate: orNull(text),
   successor: orNull(text),
@@ -168,10 +172,11 @@ const toIndex = indexByLiveBench(rows)
 
 /** The 23 models in display order: by provider, most expensive line first. */
 export const catalog: readonly Model[] = rows.map(row => {
-  const { why: _why, rules: _rules, standIn: _standIn, ...model } = row
+  const { why: _why, rules: _rules, standIn: _standIn, policySource: _policySource, policy, ...model } = row
   const parameters = getParameters(row)
   return {
     ...model,
+    ...(policy === undefined ? {} : { policy }),
     parameters,
     pricing: pricingWithTiers(row, parameters),
     pricingSource: `${row.pricingSource}, ${date}`,

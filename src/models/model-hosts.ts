@@ -17,6 +17,8 @@ export const modelHostSchema = strictObject({
   id: Type.Optional(modelNameSchema),
   /** Absent = the model's own prices. */
   pricing: Type.Optional(configuredModelSchema.properties.pricing),
+  /** Guarantees in which it differs from the provider. */
+  policy: configuredModelSchema.properties.policy,
 })
 
 export type ConfiguredHost = { readonly host: string; readonly row: Static<typeof modelHostSchema> }
@@ -73,7 +75,8 @@ function hostsByModel(models: readonly Model[], configured: readonly ConfiguredH
     const model = resolve(row.model)
     if (model === null) continue
     const pricing = row.pricing === undefined ? model.pricing : getPricing(row.pricing)
-    others.set(model, [...(others.get(model) ?? []), { host, upstreamId: row.id ?? model.id, pricing }])
+    const policy = row.policy === undefined ? null : { policy: row.policy }
+    others.set(model, [...(others.get(model) ?? []), { host, upstreamId: row.id ?? model.id, pricing, ...policy }])
   }
   return others
 }

@@ -1,3 +1,4 @@
+import type { ProviderReceiver } from '../models/receivers.ts'
 import type { KeyPool } from './keys/key-pool.ts'
 import type { Access, Provider } from './provider.ts'
 
@@ -20,6 +21,8 @@ export type ConfiguredProvider = {
   /** `keys` are a caller's own; absent = the operator's. */
   readonly own?: OwnCredential
   readonly simulated: boolean
+  /** Its names and guarantees; absent = it guarantees nothing, null = this process answers and sends nothing. */
+  readonly receiver?: ProviderReceiver | null
   /** A local server that loads a model before its first answer; absent = no. */
   readonly loadsModels?: boolean
 }

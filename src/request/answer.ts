@@ -22,6 +22,7 @@ import { emptyAnswer, judge } from './judge.ts'
 import { type ModerateDeps, moderate, moderateEmbedded, type ScreenAheadDeps, screenAhead } from './moderate.ts'
 import { planEmbeddings } from './plan-embeddings.ts'
 import { type AdmittedRequest, createProgress, findFailure, type Progress } from './progress.ts'
+import { joinDemands } from './routing/constrained.ts'
 import { type RouteDeps, route } from './routing/route.ts'
 import { type RuleHeaders, type RulesDeps, underRules } from './routing/under-rules.ts'
 import { type OutputModerationDeps, ScreenedOutput } from './screened-output.ts'
@@ -49,8 +50,8 @@ export type AnswerDeps = RouteDeps &
   }
 
 /**
- * Returns the request under the policies of its account and key, which it can only narrow, and under the rules of operator
- * and account. Throws `forbidden` if a rule denies it.
+ * Returns the request under the policies and the constraints of its account, project and key, which it can only
+ * narrow, and under the rules of operator and account. Throws `forbidden` if a rule denies it.
  */
 export function getUnderPolicy(
   deps: RulesDeps,
@@ -64,13 +65,15 @@ export function getUnderPolicy(
 }
 
 /** Returns the request under the policies of its account and key. */
-function narrowedBy(caller: Pick<Caller, 'fallback' | 'continuation'>, request: ChatRequest): ChatRequest {
-  if (caller.fallback === undefined && caller.continuation === undefined) return request
+function narrowedBy(caller: Pick<Caller, 'fallback' | 'continuation' | 'demands'>, request: ChatRequest): ChatRequest {
+  if (caller.fallback === undefined && caller.continuation === undefined && caller.demands === undefined) return request
   const { fallback, continuation } = request
+  const demands = joinDemands(caller, request.demands)
   return {
     ...request,
     fallback: strictestPolicy(caller.fallback, fallback),
     continuation: caller.continuation === undefined ? continuation : strictestPolicy(caller.continuation, continuation),
+    ...(demands === undefined ? {} : { demands }),
   }
 }
 
@@ -92,7 +95,7 @@ type AnswerRequest = {
 /** Analyzes the client's own text only, so that no fetched text can change the choice. */
 function planChat(deps: AnswerDeps, caller: Caller, request: ChatRequest) {
   const { analysis, digest: promptDigest } = deps.prompts.read(caller.accountId, request)
-  const web = planWebAccess(request, analysis, caller, getOffer(deps))
+  const web = planWebAccess(request, analysis, caller, getOffer(deps, request.demands))
   const enhancement = planRequestEnhancement(deps, request, analysis)
   const inputTokens = enhancement?.inputTokens ?? estimateInputTokens(request)
   return { request, plan: route(deps, { caller, request, analysis, inputTokens, web }), promptDigest, enhancement }

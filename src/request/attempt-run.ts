@@ -3,6 +3,7 @@ import type { AttemptOutcome } from '../core/chat/attempts.ts'
 import type { ChatEvent, ResponseStart } from '../core/chat/chat-events.ts'
 import type { RequestAbortSignal } from '../core/chat/request-abort.ts'
 import { type Catalog, fullName } from '../core/models/models.ts'
+import { describeReceiver } from '../core/policy/constraints.ts'
 import type { Deadlines } from '../core/request/deadlines.ts'
 import type { Reservation } from '../limits/meter.ts'
 import type { KeyClaim } from '../providers/keys/key-pool.ts'
@@ -15,6 +16,7 @@ import type { Seam } from './continuation.ts'
 import type { Prepared } from './enrich.ts'
 import type { AdmittedRequest, Progress } from './progress.ts'
 import { type Candidate, findVia, getEffort } from './routing/candidate.ts'
+import { findReceiver } from './routing/constrained.ts'
 import { requestedModel } from './routing/named-model.ts'
 import { servedModel } from './settled-cost.ts'
 import { isHeld, type UpstreamResponse } from './upstream-response.ts'
@@ -173,6 +175,9 @@ export class AttemptRun {
       startedAt,
       durationMs: Math.round(this.lastedMs()),
       status,
+      ...(this.options.request.request.demands === undefined || candidate.endpoint.receiver === null
+        ? {}
+        : { receiver: describeReceiver(findReceiver(candidate)) }),
       ...findVia(candidate, this.way.claim),
     })
   }

@@ -5,6 +5,7 @@ import type { Caller } from '../core/limits/plans.ts'
 import { toModel } from '../core/models/configured-models.ts'
 import rows from '../core/models/decision-models.json' with { type: 'json' }
 import { type Catalog, fullName, type Model } from '../core/models/models.ts'
+import { constraintsUnmet } from '../core/policy/constraints.ts'
 import { GatewayError } from '../core/validation/errors.ts'
 import { invalidField } from '../core/validation/validate.ts'
 import { isModelAllowed, modelNotAllowed } from '../models/allowed-models.ts'
@@ -18,6 +19,7 @@ import { estimateInputTokens } from '../text/tokens/tokens.ts'
 import calibration from '../text/weights/decisions.json' with { type: 'json' }
 import { checkPaid } from './admit.ts'
 import { type PlanEmbeddingsDeps, planFor } from './plan-embeddings.ts'
+import { modelBreach } from './routing/constrained.ts'
 
 export type PlanDecisionsDeps = PlanEmbeddingsDeps &
   LocalJudges & {
@@ -32,13 +34,20 @@ const local = toModel('gateway', rows.local)
 const luna = toModel('openai', rows.luna, 'vercel.com/ai-gateway/models/openai/gpt-6-luna-decisions')
 
 /**
- * Resolves the model. Throws `model_not_found`, `forbidden`, `payment_required` or `account_paused`, `context_length_exceeded`,
- * and `invalid_request` for a question that the gateway's own judges do not know.
+ * Resolves the model. Throws `model_not_found`, `forbidden`, `constraints_unmet`, `payment_required` or `account_paused`,
+ * `context_length_exceeded`, and `invalid_request` for a question that the gateway's own judges do not know.
  */
 export function planDecisions(deps: PlanDecisionsDeps, caller: Caller, asked: ChatRequest) {
   const model = findModel(deps, asked.model ?? '')
   if (caller.models !== undefined && !isModelAllowed(caller.models, fullName(model)))
     throw modelNotAllowed(caller.models)
+  const breach = model === local ? null : modelBreach(deps.endpoints, model, asked.demands)
+  if (breach !== null)
+    throw constraintsUnmet(
+      breach,
+      `No host of ${fullName(model)}`,
+      `${fullName(local)} meets all constraints, for the questions that it can answer.`,
+    )
   // As `admit` does, before the work on a large body.
   checkPaid(deps, caller)
   const inputTokens = estimateInputTokens(asked)
@@ -82,7 +91,7 @@ function localEndpoint(wire: Provider, answers: readonly object[], inputTokens: 
   const answered = { answers, model: fullName(local), usage }
   const toRequest = () => ({ url: '', headers: {}, body: '', droppedParameters: [], answered })
   const decisions = (question: AdapterRequest) => ({ ...(wire.decisions?.(question) ?? wire), toRequest })
-  return { id: local.provider, provider: { ...wire, decisions }, access, simulated: false }
+  return { id: local.provider, provider: { ...wire, decisions }, access, simulated: false, receiver: null }
 }
 
 type LocalJudges = {

@@ -2,6 +2,7 @@ import type { HealthState, PlaceReason } from '../core/chat/attempts.ts'
 import type { ChatRequest } from '../core/chat/chat.ts'
 import type { Caller } from '../core/limits/plans.ts'
 import { ratesAt } from '../core/models/pricing.ts'
+import { nameDemands } from '../core/policy/constraints.ts'
 import type { ActedRule } from '../core/policy/rules.ts'
 import type { CalibratedLength } from '../learning/estimate-calibration.ts'
 import { defaultLevelShares, type LevelShares } from '../models/capability-levels.ts'
@@ -9,13 +10,15 @@ import type { SkipReason } from '../models/circuit-breaker.ts'
 import type { HealthEntry, HealthTracker } from '../models/health-tracker.ts'
 import { type Figures, publishedFigures } from '../models/scoring.ts'
 import type { WeighedSignal } from '../text/analysis/difficulty.ts'
-import type { DifficultyExplainer, PromptAnalysis, PromptAnalyzer } from '../text/analysis/prompt-analysis.ts'
+import type { DifficultyExplainer, PromptAnalysis } from '../text/analysis/prompt-analysis.ts'
 import { estimateInputTokens, likelyInputTokens } from '../text/tokens/tokens.ts'
-import { planWebAccess, type WebAvailability } from '../web/web-plan.ts'
+import { planWebAccess } from '../web/web-plan.ts'
 import { type AdmissionCheckDeps, checkAdmission } from './admit.ts'
 import { getUnderPolicy } from './answer.ts'
 import { baseCost, expectedOutput, usualWebTokens } from './cost-estimate.ts'
 import { planRequestEnhancement } from './enhance.ts'
+import { getOffer, type OfferDeps } from './enrich.ts'
+import { refuseScreening, type ScreeningDeps } from './moderate.ts'
 import { type Candidate, getEffort } from './routing/candidate.ts'
 import { type CandidateOrderDeps, healthKey, inOrder, routingHealthKey } from './routing/hosts.ts'
 import { type Route, type RouteDeps, route } from './routing/route.ts'
@@ -25,6 +28,8 @@ import type { RuleHeaders, RulesDeps } from './routing/under-rules.ts'
 export type Preview = {
   readonly analysis: PromptAnalysis
   readonly shares: LevelShares
+  /** Constraints in force, in words. */
+  readonly constraints: readonly string[]
   /** Rules that changed the requested model. */
   readonly rules: readonly ActedRule[]
   readonly plan: Route
@@ -49,12 +54,13 @@ export type PreviewedCandidate = {
 
 type PreviewDeps = RouteDeps &
   RulesDeps &
+  OfferDeps &
+  ScreeningDeps &
   AdmissionCheckDeps &
   CandidateOrderDeps & {
     readonly config: { readonly rewriter: string | null }
     readonly newRequestId: () => string
     readonly ownKeys: { of(caller: Caller): Pick<PreviewDeps, 'endpoints' | 'health'> | null }
-    readonly read: PromptAnalyzer
     readonly explain: DifficultyExplainer
     readonly calibration: NonNullable<RouteDeps['calibration']>
     readonly health: Pick<HealthTracker, 'getEntry'>
@@ -68,13 +74,13 @@ export async function planDryRun(
   given: PreviewDeps,
   caller: Caller,
   { asked, headers }: { readonly asked: ChatRequest; readonly headers: RuleHeaders },
-  offer: WebAvailability,
 ): Promise<Preview> {
   const own = given.ownKeys.of(caller)
   const deps = own === null ? given : { ...given, ...own }
   const request = getUnderPolicy(deps, caller, asked, headers)
+  refuseScreening(deps, request)
   const analysis = deps.read(request.messages)
-  const web = planWebAccess(request, analysis, caller, offer)
+  const web = planWebAccess(request, analysis, caller, getOffer(deps, request.demands))
   // A dry run shows the rule and not the exploration of another model.
   const settled: RouteDeps = { ...deps, random: () => 1 }
   const enhancement = planRequestEnhancement(deps, request, analysis)
@@ -111,6 +117,7 @@ export async function planDryRun(
   return {
     analysis,
     shares: deps.shares ?? defaultLevelShares,
+    constraints: nameDemands(request.demands ?? []),
     rules: request.rules?.acted ?? [],
     plan,
     candidates,

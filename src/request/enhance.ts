@@ -71,11 +71,15 @@ async function enhanceBy(
   deps: EnhanceDeps,
   plan: EnhancementPlan,
   { request, signal }: ModeratedRequest,
-  { requestId, plan: { inputTokens, web } }: EnhancementInput,
+  input: EnhancementInput,
 ): Promise<Enhanced> {
+  const {
+    requestId,
+    plan: { inputTokens, web },
+  } = input
   const { enhancement, rewritable } = plan
   if (rewritable === null) return { request: plan.request, enhancement, waitedMs: 0 } as Enhanced
-  const { text, waitedMs } = await rewrite(deps, rewritable, requestId, signal)
+  const { text, waitedMs } = await rewrite(deps, rewritable, input, signal)
   if (text === null) return { request: plan.request, enhancement, waitedMs } as Enhanced
   const rewritten = replaceUserText(request, text)
   const isFit =
@@ -118,7 +122,7 @@ const outputCap = 1_024
 async function rewrite(
   { clock, network, catalog, endpoints, config, health, log }: RewriteDeps,
   prompt: string,
-  requestId: string,
+  { requestId, request: { demands } }: Pick<EnhancementInput, 'requestId' | 'request'>,
   signal: RequestAbortSignal,
 ): Promise<Rewrite> {
   const { rewriter } = config
@@ -133,6 +137,7 @@ async function rewrite(
     system: rewriteInstructions,
     user: prompt,
     outputCap,
+    demands: demands ?? null,
     reasoningEffort: 'none',
   } as const
   const completion = { clock, network, catalog, endpoints, deadlines }

@@ -20,15 +20,11 @@ export type Prepared = {
   readonly waitedMs: number
 }
 
-/** Web access that a plan may use. */
-export function getOffer({
-  web,
-  read,
-}: {
-  readonly web: Pick<Web, 'search' | 'prices'>
-  readonly read: PromptAnalyzer
-}): WebAvailability {
-  return { canSearch: web.search.isThere, prices: web.prices, read }
+export type OfferDeps = { readonly web: Pick<Web, 'search' | 'prices'>; readonly read: PromptAnalyzer }
+
+/** Web access that a plan may use: a search sends a part of the prompt, which constraints may forbid. */
+export function getOffer({ web, read }: OfferDeps, demands?: ChatRequest['demands']): WebAvailability {
+  return { canSearch: web.search.isThere(demands), prices: web.prices, read }
 }
 
 export type EnrichDeps = {
@@ -62,7 +58,7 @@ async function enrichBy(
   const { pages, search } = deps.web
   const { signal, release } = abortedBy(ending)
   const [results, ...fetched] = await Promise.all([
-    plan.query === null ? [] : search.find(plan.query, signal),
+    plan.query === null ? [] : search.find(plan.query, signal, request.demands),
     ...plan.urls.map(url => pages.read(url, { accountId, signal })),
   ])
     .catch(cause => {

@@ -3,6 +3,7 @@ import { isKeyFailure } from '../core/chat/attempts.ts'
 import type { ChatRequest, ReasoningEffort, SourceBody } from '../core/chat/chat.ts'
 import type { RequestAbortSignal } from '../core/chat/request-abort.ts'
 import { type Catalog, fullName, type Model } from '../core/models/models.ts'
+import type { Breach, Demand } from '../core/policy/constraints.ts'
 import { type Clock, type Network, readBodyText } from '../core/ports.ts'
 import { chatRequestWithDefaults } from '../core/request/chat-request.ts'
 import type { Deadlines, ServiceDeadlines } from '../core/request/deadlines.ts'
@@ -12,6 +13,7 @@ import { ReceivedAnswer } from '../providers/received-answer.ts'
 import { estimateTokens } from '../text/tokens/tokens.ts'
 import { UpstreamAttempt } from './attempt.ts'
 import { authorizedFetch } from './authorized-fetch.ts'
+import { placeBreach } from './routing/constrained.ts'
 import { findEndpoint, nameAtFirstHost } from './routing/hosts.ts'
 
 export type CompleteDeps = {
@@ -26,6 +28,8 @@ type Question = {
   readonly system: string
   readonly user: string
   readonly outputCap: number
+  /** Constraints of the request whose text it has; null = there are none, or the text is of the gateway. */
+  readonly demands: readonly Demand[] | null
   /** Absent = the model's default. */
   readonly reasoningEffort?: ReasoningEffort
 }
@@ -43,7 +47,9 @@ export async function completeInternally(
   const model = deps.catalog.resolve(name)
   const endpoint = model === null ? undefined : findEndpoint(deps.endpoints, model)
   if (model === null || endpoint === undefined) throw new Error('the model is not offered here')
-  const { outputCap } = question
+  const { outputCap, demands } = question
+  if (demands !== null && findModelBreach(deps, name, demands) !== null)
+    throw new Error('a constraint excludes the model')
   const tokens = estimateTokens(question.system + question.user, model.provider) + outputCap
   const claim = endpoint.keys?.claim({ model: fullName(model), tokens, except: new Set() }) ?? null
   if (claim?.key === null) throw new Error('no key of its provider has capacity')
@@ -84,6 +90,18 @@ export async function completeInternally(
   return response.take().reduce((text, event) => (event.type === 'text' ? text + event.text : text), '')
 }
 
+/** Returns the constraint that forbids `completeInternally` to send a text to a model; null = none, or it is not offered. */
+export function findModelBreach(
+  { catalog, endpoints }: Pick<CompleteDeps, 'catalog' | 'endpoints'>,
+  name: string,
+  demands: readonly Demand[],
+): Breach | null {
+  const model = catalog.resolve(name)
+  const endpoint = model === null ? undefined : findEndpoint(endpoints, model)
+  if (model === null || endpoint === undefined) return null
+  return placeBreach(demands, { model, endpoint, host: model.hosts?.[0] })
+}
+
 function toRequest({ system, user, reasoningEffort }: Question): ChatRequest {
   const messages = [
     { role: 'system', text: system },
@@ -105,11 +123,17 @@ type CountDeps = {
 /** Maximum bytes of a count response; a longer one is ignored. */
 const maximumCharacters = 16_384
 
-/** Returns the input tokens as the model's provider counts them; null = it has no such endpoint, failed, or was too slow. */
-export async function countInput(deps: CountDeps, model: Model, source: SourceBody): Promise<number | null> {
+/** Returns the input tokens as the model's provider counts them; null = it has no such endpoint, failed, was too slow, or a constraint excludes it. */
+export async function countInput(
+  deps: CountDeps,
+  model: Model,
+  source: SourceBody,
+  demands: readonly Demand[] | undefined,
+): Promise<number | null> {
   const endpoint = findEndpoint(deps.endpoints, model)
   const count = endpoint?.provider.count
   if (endpoint === undefined || count === undefined) return null
+  if (placeBreach(demands, { model, endpoint, host: model.hosts?.[0] }) !== null) return null
   const request = count.toRequest(source, nameAtFirstHost(model), endpoint.access)
   if (request === null) return null
   const abort = new AbortController()

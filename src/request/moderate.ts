@@ -4,6 +4,7 @@ import { inputPlace } from '../core/chat/embeddings.ts'
 import { abortError, createRequestAbort, type RequestAbortSignal } from '../core/chat/request-abort.ts'
 import { partTexts } from '../core/chat/request-texts.ts'
 import { collectDefinitions, mapDefinitionTexts } from '../core/chat/tool-definitions.ts'
+import { constraintsUnmet } from '../core/policy/constraints.ts'
 import type { Clock, Log } from '../core/ports.ts'
 import { GatewayError } from '../core/validation/errors.ts'
 import type { Moderation } from '../text/moderation/layers/moderation.ts'
@@ -48,6 +49,7 @@ export function moderate(
   request: { readonly id: string; readonly signal: RequestAbortSignal },
 ): ModeratedRequest {
   const { moderation } = deps
+  refuseScreening(deps, chatRequest)
   const kinds = new Set<string>()
   const addSecrets = (param: Param, verdict: Verdict, parts: readonly (Message | PromptDefinition)[]) => {
     for (const kind of checkPart(moderation, param, verdict, parts)) kinds.add(kind)
@@ -127,6 +129,16 @@ function checkPart(
 /** Returns the error of a blocking verdict on a field of the request. */
 function blockedBy(param: Param, { layer, category, rule }: Verdict): GatewayError {
   return refusal(param, layer ?? 'patterns', category ?? 'illegal', rule)
+}
+
+export type ScreeningDeps = { readonly moderation: Pick<Moderation, 'moderation'> }
+
+/** Throws if the external moderation must not receive the request. Without it the request would evade the operator's checks. */
+export function refuseScreening({ moderation }: ScreeningDeps, { demands }: Pick<ChatRequest, 'demands'>): void {
+  const breach = demands === undefined ? null : (moderation.moderation?.findBreach(demands) ?? null)
+  if (breach === null) return
+  const remedy = 'The operator of this gateway declares its guarantees as `safety.moderation.policy` in GATEWAY_CONFIG.'
+  throw constraintsUnmet(breach, 'No external moderation of this gateway', remedy)
 }
 
 /** Starts the external moderation without waiting for it. */

@@ -4,6 +4,7 @@ import { inputError, inputPlace } from '../core/chat/embeddings.ts'
 import type { Caller } from '../core/limits/plans.ts'
 import type { EmbeddingCatalog, EmbeddingModel } from '../core/models/embedding-models.ts'
 import { autoModel, type Catalog, fullName, type Model } from '../core/models/models.ts'
+import { findDenial } from '../core/policy/rules.ts'
 import type { Clock } from '../core/ports.ts'
 import { GatewayError } from '../core/validation/errors.ts'
 import { invalidField } from '../core/validation/validate.ts'
@@ -16,6 +17,7 @@ import { estimateInputTokens, estimateTokens } from '../text/tokens/tokens.ts'
 import { noWeb } from '../web/web-plan.ts'
 import { checkPaid } from './admit.ts'
 import type { Candidate } from './routing/candidate.ts'
+import { modelBreach, noPlaceError } from './routing/constrained.ts'
 import type { Endpoints } from './routing/hosts.ts'
 import type { Route } from './routing/route.ts'
 
@@ -55,7 +57,7 @@ export async function planEmbeddings(
   asked: ChatRequest,
   embedding: EmbeddingInputs,
 ): Promise<PlannedEmbeddings> {
-  const hosts = findHosts(deps, asked.model ?? autoModel)
+  const hosts = findHosts(deps, asked, caller)
   const [model] = hosts
   if (caller.models !== undefined && !isModelAllowed(caller.models, fullName(model)))
     throw modelNotAllowed(caller.models)
@@ -82,9 +84,12 @@ export async function planEmbeddings(
 
 /** Returns the model and its other hosts, the named one first. */
 function findHosts(
-  { embeddingCatalog, catalog }: PlanEmbeddingsDeps,
-  name: string,
+  deps: PlanEmbeddingsDeps,
+  { model: written, demands, rules }: ChatRequest,
+  caller: Caller,
 ): readonly [EmbeddingModel, ...EmbeddingModel[]] {
+  const { embeddingCatalog, catalog, endpoints } = deps
+  const name = written ?? autoModel
   const model = embeddingCatalog.resolve(name)
   if (model === null)
     throw (
@@ -92,7 +97,16 @@ function findHosts(
       disabledModel(embeddingCatalog, name) ??
       unknownEmbeddingModel(embeddingCatalog, name)
     )
-  return [model, ...embeddingCatalog.list.filter(other => other !== model && isSameModel(other, model))]
+  const isDenied = (other: EmbeddingModel) =>
+    rules !== undefined && findDenial(rules.denials, fullName(other), embeddingCatalog.resolve) !== null
+  const same = embeddingCatalog.list.filter(other => other !== model && isSameModel(other, model) && !isDenied(other))
+  if (demands === undefined) return [model, ...same]
+  const allowed = [model, ...same].filter(other => modelBreach(endpoints, other, demands) === null)
+  const [first, ...others] = allowed
+  const breach = first === undefined ? modelBreach(endpoints, model, demands) : null
+  if (first === undefined && breach !== null)
+    throw noPlaceError({ endpoints, catalog: embeddingCatalog }, { breach, demands, model, caller })
+  return first === undefined ? [model, ...same] : [first, ...others]
 }
 
 function isSameModel({ embedding: item }: EmbeddingModel, { embedding: other }: EmbeddingModel): boolean {

@@ -6,6 +6,7 @@ import type { ResponseSummary, TokenUsage } from '../core/chat/chat-events.ts'
 import type { Caller } from '../core/limits/plans.ts'
 import { fullName, type Model, unknownPrices } from '../core/models/models.ts'
 import type { Rates } from '../core/models/pricing.ts'
+import { nameDemands } from '../core/policy/constraints.ts'
 import type { Clock } from '../core/ports.ts'
 import { findTags, type Tags } from '../core/request/tags.ts'
 import { dayMs } from '../core/text/utc-days.ts'
@@ -234,7 +235,7 @@ export function toRequestTrace(
     readonly effort?: ChosenEffort
     readonly baseline: BaselineCost | null
   },
-  { fallback, rules }: Pick<ChatRequest, 'fallback' | 'rules'>,
+  { fallback, rules, demands }: Pick<ChatRequest, 'fallback' | 'rules' | 'demands'>,
 ): RequestTrace {
   return {
     c: inCallOrder(ranked).slice(0, maximumTraced).map(toTracedCandidate),
@@ -244,10 +245,18 @@ export function toRequestTrace(
     ...tracedBaseline(cost),
     ...tracedDecision(decision),
     ...(fallback === 'any' ? {} : { f: fallback }),
+    ...tracedReceivers(demands, attempts),
     ...(rules?.acted == null ? {} : { u: rules.acted }),
     ...(cost.effort == null ? {} : { e: cost.effort }),
     ...(turn?.runaway == null || turn.runaway.step === 'stop' ? {} : { w: turn.runaway.step }),
   }
+}
+
+/** Returns the constraints in force and who received the prompt; empty if nothing was demanded. */
+function tracedReceivers(demands: ChatRequest['demands'], attempts: readonly Attempt[]): Pick<RequestTrace, 'g'> {
+  const constraints = nameDemands(demands ?? [])
+  if (constraints.length === 0) return {}
+  return { g: [constraints, [...new Set(attempts.flatMap(({ receiver }) => receiver ?? []))]] }
 }
 
 /** Returns what each kind of tokens cost, in all parts of the output. */

@@ -11,6 +11,7 @@ import { continuedRequest, Seam } from './continuation.ts'
 import { createAttempt } from './embeddings-attempt.ts'
 import { reportFailure } from './errors.ts'
 import type { Candidate } from './routing/candidate.ts'
+import { assertAllowed } from './routing/constrained.ts'
 import { healthKey } from './routing/hosts.ts'
 import { UpstreamResponse } from './upstream-response.ts'
 import { type CallState, release } from './ways.ts'
@@ -39,6 +40,7 @@ function start(state: CallState, way: Way): AttemptRun {
   const { cut } = state
   const request = cut === null ? asked : continuedRequest(asked, cut, plan.analysis.language)
   const { candidate, reservation, claim } = way
+  assertAllowed(request.demands, candidate)
   const { model } = candidate
   const outputCap = Math.min(reservation.outputCap, model.maxOutputTokens)
   // Only a stream has a first content before its end.

@@ -3,6 +3,7 @@
  * Results are converted to one format, without duplicates, up to a maximum.
  */
 import { type OmittedSource, type WebDocument, webLimits, withoutFragment } from '../core/chat/web-sources.ts'
+import { type DataPolicy, type Demand, findBreach } from '../core/policy/constraints.ts'
 import type { Clock, Log, Network } from '../core/ports.ts'
 
 type SearchRequest = { readonly url: string; readonly init: RequestInit }
@@ -16,15 +17,21 @@ export type SearchBackEnd = {
 }
 
 export type Search = {
-  /** True if a search back end is configured. */
-  readonly isThere: boolean
-  /** Rejects only if `signal` aborts. An empty result is valid. */
-  find(query: string, signal: AbortSignal): Promise<readonly WebDocument[] | OmittedSource>
+  /** Returns true if a search back end is configured that the constraints of a request allow. */
+  isThere(demands: readonly Demand[] | undefined): boolean
+  /** Calls only back ends that the constraints allow. Rejects only if `signal` aborts. An empty result is valid. */
+  find(
+    query: string,
+    signal: AbortSignal,
+    demands: readonly Demand[] | undefined,
+  ): Promise<readonly WebDocument[] | OmittedSource>
 }
 
 type SearchOptions = {
   /** Read at each search. */
   readonly backEnds: readonly SearchBackEnd[]
+  /** Guarantees of the back ends. Read at each search. */
+  readonly policy: DataPolicy
   readonly fetch: Network['fetch']
   readonly clock: Pick<Clock, 'monotonic' | 'after'>
   readonly log: Pick<Log, 'warn'>
@@ -38,12 +45,14 @@ const maximumBodyBytes = 1 << 20
 /** Creates a search over the back ends in their order. */
 export function createSearch(options: SearchOptions): Search {
   const { fetch, clock, log, isListed, budgetMs } = options
+  const findAllowed = (demands: readonly Demand[] = []) => {
+    const { backEnds, policy } = options
+    return backEnds.filter(({ id }) => findBreach(demands, { names: [id], policy }) === null)
+  }
   return {
-    get isThere() {
-      return options.backEnds.length > 0
-    },
-    async find(query, signal) {
-      const { backEnds } = options
+    isThere: demands => findAllowed(demands).length > 0,
+    async find(query, signal, demands) {
+      const backEnds = findAllowed(demands)
       const deadline = clock.monotonic() + budgetMs
       let isLate = false
       for (const [index, backEnd] of backEnds.entries()) {

@@ -198,6 +198,7 @@ const thrown: Readonly<Record<ErrorCode, keyof typeof client>> = {
   invalid_request: 'InvalidRequestError',
   invalid_json: 'InvalidRequestError',
   context_length_exceeded: 'InvalidRequestError',
+  constraints_unmet: 'InvalidRequestError',
   unsupported_parameter: 'InvalidRequestError',
   previous_response_not_found: 'InvalidRequestError',
   model_deprecated: 'InvalidRequestError',

@@ -275,7 +275,7 @@ describe('invalid configuration value', () => {
     expect(getProblems({ GATEWAY_CONFIG: path, PORT: 'x' }).map(line => line.replace('GATEWAY_CONFIG: ', ''))).toEqual([
       'providers.0.id: must be a name of at most 32 lower-case letters, digits and hyphens that begins with a letter',
       'providers.0.base_url: must be a string of 8 to 2048 characters',
-      'providers.2.colour: unknown key; use one of id, base_url, api_key_env, keys, accounts, extra_fields, models, embedding_models, hosts, type, api_version, tenant_id, client_id, client_secret_env, login_url, scope, region, access_key_id_env, secret_access_key_env, session_token_env, role_arn, web_identity_token_file, sts_url, project, location, service_account_env',
+      'providers.2.colour: unknown key; use one of id, base_url, api_key_env, keys, accounts, extra_fields, policy, models, embedding_models, hosts, type, api_version, tenant_id, client_id, client_secret_env, login_url, scope, region, access_key_id_env, secret_access_key_env, session_token_env, role_arn, web_identity_token_file, sts_url, project, location, service_account_env',
       'providers.2.models: must be an array of 1 to 256 items',
       'providers.3.models.0.pricing: is required: an object',
       'models.1.provider: must be "openai", "anthropic" or "google"',
@@ -484,7 +484,11 @@ describe('valid configuration value', () => {
       { id: 'brave', baseUrl: null, apiKey: 'b' },
       { id: 'tavily', baseUrl: 'https://t.example', apiKey: 't' },
     ])
-    expect(readConfig({ TAVILY_BASE_URL: 'https://t.example' }).web).toEqual({ search: [], prices: webPrices })
+    expect(readConfig({ TAVILY_BASE_URL: 'https://t.example' }).web).toEqual({
+      search: [],
+      prices: webPrices,
+      policy: undefined,
+    })
   })
 
   test('sets the shares of requests for stronger models', () => {

@@ -26,7 +26,7 @@ const sums = `requests completed failed input_tokens cached_input_tokens output_
 export const decisions: Readonly<Record<string, Decision>> = {
   // The customer ID is the operator's link to invoices at Stripe.
   accounts: kept(
-    'name',
+    'name rules constraints',
     `id plan requests_per_minute concurrent_requests daily_tokens daily_cost_microcents version cycle_started_at
     cycle_ends_at plan_after_cycle grace_ends_at unpaid_since soft_cap_microcents web fallback continue hedge baseline_model
     balance_microcents
@@ -39,10 +39,10 @@ export const decisions: Readonly<Record<string, Decision>> = {
   api_keys: kept(
     'name tags',
     `id account_id user_id public_id digest created_at updated_at last_used_at revoked_at expires_at line_id web limits
-    models strategy fallback continue hedge project_id shortfall_day shortfall_microcents shortfall_request_id
+    models strategy fallback continue hedge constraints project_id shortfall_day shortfall_microcents shortfall_request_id
     shortfall_request_microcents`,
   ),
-  projects: kept('name', 'id account_id created_at archived_at'),
+  projects: kept('name', 'id account_id constraints created_at archived_at'),
   provider_keys: deleted('name', 'id account_id project_id provider secret hint fallback created_at updated_at'),
   model_switches: shared('', 'model enabled hosts updated_at'),
   project_members: deleted('', 'project_id user_id account_id role created_at'),

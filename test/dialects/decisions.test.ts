@@ -217,6 +217,25 @@ describe('decisions of a provider', () => {
     }
   })
 
+  test('obey constraints, which the judges of this process meet', async () => {
+    script = () => scripted([{ type: 'predicate', name: 'refund', probability: 0.75 }])
+    sent = []
+    const send = (model: string, constraints: string) => {
+      const questions = [model === 'gateway/local' ? predicate('harmful') : refund]
+      const headers = { 'X-Gateway-Constraints': constraints }
+      return client.decisions.create({ model, input: 'Hi', questions }, { headers })
+    }
+    for (const constraints of ['zdr', 'no_training', 'region=eu', 'providers=azure', 'ignore_providers=own']) {
+      const error = await refused(send('own/judge', constraints))
+      expect([constraints, error.status, error.code]).toEqual([constraints, 400, 'constraints_unmet'])
+      expect(error.message).toContain('gateway/local')
+      expect((await send('gateway/local', constraints)).answers.length).toBe(1)
+    }
+    expect(sent).toEqual([])
+    expect((await send('own/judge', 'providers=own')).answers.length).toBe(1)
+    expect(sent.length).toBe(1)
+  })
+
   test('need a model that answers decisions', async () => {
     for (const model of ['anthropic/claude-haiku-5-5', 'openai/gpt-5.4-mini', 'gateway-ai', 'nope']) {
       const error = await refused(decide({ model }))

@@ -79,7 +79,7 @@ describe('Vertex', () => {
     const deps = { config, endpoints: new Map([['anthropic', endpoint]]), network: systemNetwork, clock: systemClock }
     const { source } = readRequest().request
     if (source === null) throw new Error('a Messages request has a source')
-    expect(await countInput(deps, claude, source)).toBeGreaterThan(0)
+    expect(await countInput(deps, claude, source, undefined)).toBeGreaterThan(0)
     expect(vertex.count?.toRequest(source, gemini, endpoint.access)).toBeNull()
   })
 

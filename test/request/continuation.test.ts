@@ -558,7 +558,7 @@ test('continuation: keeps what the gateway found on the web, which is searched, 
   const said = `Gold 😀 costs much today, says ${url}, and so do`
   const { thrown, text, calls, events, records, receipt } = await askFor({
     fields: { prompt: 'What does gold cost today?' },
-    search: { isThere: true, find },
+    search: { isThere: () => true, find },
     parts: [cutAfter(said.slice(0, 40)), { say: (_, asked) => asked + said.slice(40), cut: null }],
   })
   expect([thrown, text, searches, calls.length]).toEqual([null, said, 1, 2])

@@ -83,7 +83,7 @@ export function createWorld(play: Play, models: readonly Model[], limits: Limits
     moderation,
     // These requests need no web access.
     web: {
-      search: { isThere: false, find: async () => [] },
+      search: { isThere: () => false, find: async () => [] },
       pages: { read: async url => ({ url, code: 'refused' }) },
       prices: webPrices,
       screen: () => true,

@@ -45,6 +45,7 @@ describe('API key', () => {
     expect(await works(made.key)).toBe(true)
     const list = await sendRequest<Keys>(gateway, 'GET', '/api/v1/keys', { token: person.token })
     expect(Object.keys(list.body.data[0] ?? {}).sort()).toEqual([
+      'constraints',
       'continue',
       'created_at',
       'expires_at',
@@ -357,6 +358,7 @@ describe('team', () => {
     const account = await as(admin, 'GET', '/account')
     expect(Object.keys(account.body).sort()).toEqual([
       'baseline_model',
+      'constraints',
       'continue',
       'created_at',
       'fallback',
@@ -369,6 +371,7 @@ describe('team', () => {
       'own_limits',
       'plan',
       'requires_two_factor',
+      'rules',
       'today',
       'web',
     ])
@@ -461,7 +464,16 @@ test('viewer: loses its keys with the role, can create none and invites no one',
   const [running] = await sql(({ sql }) => sql<{ id: string }[]>`select id from sessions where user_id = ${person.id}`)
   const [id, rules] = [
     newId('key'),
-    { limits: null, models: null, tags: null, strategy: null, fallback: null, continue: null, hedge: null },
+    {
+      limits: null,
+      models: null,
+      tags: null,
+      strategy: null,
+      fallback: null,
+      continue: null,
+      hedge: null,
+      constraints: null,
+    },
   ]
   const late = { id, userId: person.id, name: 'late', publicId: id, digest: getDigest(id), web: true, ...rules }
   const times = { createdAt: new Date(), expiresAt: null, projectId: null }

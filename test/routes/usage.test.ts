@@ -168,6 +168,8 @@ describe('GET /api/v1/requests', () => {
       unpriced: null,
       routing_saved_usd: null,
       cache_saved_usd: null,
+      constraints: null,
+      receivers: null,
       tags: null,
       user_id: expect.stringMatching(/^usr_/),
       user_email: expect.stringContaining('@'),
@@ -497,7 +499,7 @@ describe('GET /api/v1/requests/export', () => {
     expect(lines[0]).toContain('"0.00001000"')
     expect(lines[0]).toContain('"{""team"":""search""}"')
     expect(lines[0]).toMatch(
-      /"openai\/model-0 served 2\+298 ms","","","0.00000000","","usr_\w+","[^"]+@[^"]+","","","","","",""$/,
+      /"openai\/model-0 served 2\+298 ms","","","0.00000000","","usr_\w+","[^"]+@[^"]+","","","","","","","",""$/,
     )
     expect(lines.filter(line => line.includes(`"'=cmd()"`))).toHaveLength(250)
     expect(lines.some(line => line.includes('"=cmd'))).toBe(false)

@@ -1,6 +1,7 @@
 /** The three back ends in their real formats over real sockets, and the order in which they are called. */
 import { afterAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { webLimits } from '../../src/core/chat/web-sources.ts'
+import { noPolicy } from '../../src/core/policy/constraints.ts'
 import { systemClock } from '../../src/database/clock.ts'
 import {
   brave,
@@ -36,8 +37,12 @@ function searching(
 ) {
   const warnings: Readonly<Record<string, string>>[] = []
   const log = { warn: (_: string, fields: Readonly<Record<string, string>>) => void warnings.push(fields) }
-  const { find } = createSearch({ backEnds, fetch, clock, log, isListed, budgetMs: patient.searchMs })
-  return { warnings, find: (query: string) => find(query, new AbortController().signal) }
+  const { find } = createSearch({
+    ...{ backEnds, fetch, clock, log, isListed },
+    policy: noPolicy,
+    budgetMs: patient.searchMs,
+  })
+  return { warnings, find: (query: string) => find(query, new AbortController().signal, undefined) }
 }
 
 /** Bodies of the three back ends, reduced to their common parts. */
@@ -259,12 +264,13 @@ describe('search fallback', () => {
     const upstream = serving(() => new Promise<UpstreamAnswer>(() => abort.abort()))
     const { find } = createSearch({
       backEnds: [searxng(upstream.url)],
+      policy: noPolicy,
       fetch,
       clock: systemClock,
       log,
       isListed: () => false,
       budgetMs: patient.searchMs,
     })
-    await expect(find('tides', abort.signal)).rejects.toThrow()
+    await expect(find('tides', abort.signal, undefined)).rejects.toThrow()
   })
 })

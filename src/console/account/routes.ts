@@ -5,7 +5,9 @@ import { passwordSchema } from '../../core/accounts/passwords.ts'
 import { isAllowed } from '../../core/accounts/roles.ts'
 import { continuePolicies, fallbackPolicies } from '../../core/chat/chat.ts'
 import { highestLimits } from '../../core/limits/plans.ts'
-import { fullName, maximumNameCharacters, unknownPrices } from '../../core/models/models.ts'
+import { autoModel, fullName, maximumNameCharacters, unknownPrices } from '../../core/models/models.ts'
+import { constraintsSchema } from '../../core/policy/constraints.ts'
+import { type AccountRuleRow, accountRulesSchema, ruleProblems } from '../../core/policy/rules.ts'
 import { dayMs, formatDay } from '../../core/text/utc-days.ts'
 import { fromUsd, toUsd } from '../../core/usage/money.ts'
 import { GatewayError, shellCommand } from '../../core/validation/errors.ts'
@@ -14,6 +16,7 @@ import { changeAccount, getLimits } from '../../database/repositories/accounts.t
 import type { Account } from '../../database/tables.ts'
 import type { Principal } from '../../http/authentication.ts'
 import { nameSchema } from '../../http/schemas.ts'
+import { type RulesDeps, resolveModel } from '../../request/routing/under-rules.ts'
 import { verifyOwnPassword } from '../auth/passwords.ts'
 import { shownAccount } from '../auth/sign-in.ts'
 import { changeSettings, findAccount } from '../auth/stores/users.ts'
@@ -32,6 +35,8 @@ const changeSchema = strictObject({
   baseline_model: nullable(
     Type.String({ minLength: 1, maxLength: maximumNameCharacters, description: 'a model with known prices' }),
   ),
+  constraints: nullable(constraintsSchema),
+  rules: nullable(accountRulesSchema),
   limits: Type.Optional(
     strictObject(
       {
@@ -52,8 +57,10 @@ const deletionSchema = strictObject({
   }),
 })
 
+type AccountDeps = ConsoleDeps & RulesDeps
+
 /** `GET`, `PATCH` and `DELETE /api/v1/account`. */
-export function account(deps: ConsoleDeps, identify: Authenticate) {
+export function account(deps: AccountDeps, identify: Authenticate) {
   return sessionRoutes('account', identify, [
     sessionRoute({
       method: 'GET',
@@ -68,7 +75,7 @@ export function account(deps: ConsoleDeps, identify: Authenticate) {
       path: '/api/v1/account',
       action: 'account.change',
       summary:
-        'Change the name, web access, hedging, fallback and continuation policy, baseline, required sign-in or limits of the account',
+        'Change the name, web access, hedging, fallback and continuation policy, baseline, constraints, rules, required sign-in or limits of the account',
       body: changeSchema,
       examples: {
         'new name': { name: 'Difference Engines' },
@@ -78,6 +85,16 @@ export function account(deps: ConsoleDeps, identify: Authenticate) {
         'the named model only': { fallback: 'same_model' },
         'cut texts end with an error': { continue: 'off' },
         'the model to compare with': { baseline_model: 'openai/gpt-5.5' },
+        'receivers that train no models': { constraints: { no_training: true } },
+        'a canary': {
+          rules: [
+            {
+              name: 'canary',
+              when: { model: 'openai/gpt-5.5' },
+              split: [{ model: 'openai/gpt-6.1-terra', percent: 10 }],
+            },
+          ],
+        },
       },
       answer: accountTodayShape,
       async handle(call) {
@@ -89,6 +106,7 @@ export function account(deps: ConsoleDeps, identify: Authenticate) {
         const { requires_two_factor: requiresTotp, baseline_model: baseline, limits = {}, ...sent } = body
         const hasLimits = Object.keys(limits).length > 0
         if (requiresTotp !== undefined && !isAllowed(role, 'account.secure')) throw forbidden()
+        refuseRules(deps, sent.rules ?? [])
         const settings = {
           ...sent,
           ...(requiresTotp === undefined ? {} : { requiresTotp }),
@@ -144,6 +162,13 @@ async function changeLimits(
   await changeAccount(database, account.id, change)
 }
 
+/** Throws `invalid_request` for rules that cannot act. */
+function refuseRules(deps: RulesDeps, rules: readonly AccountRuleRow[]): void {
+  const isModel = (name: string) => name.toLowerCase() === autoModel || resolveModel(deps, name) !== null
+  const [problem] = ruleProblems(rules, isModel)
+  if (problem !== undefined) throw invalidField('rules', `are not valid: ${problem}`)
+}
+
 /** A management key has no scope for it, whatever the role of its owner. */
 const mayChangeLimits = (
   { role, managementKey }: Pick<Principal, 'role' | 'managementKey'>,
@@ -192,6 +217,7 @@ async function overview(
       daily_tokens: row.dailyTokens,
       daily_cost_usd: row.dailyCostMicrocents === null ? null : toUsd(row.dailyCostMicrocents),
     },
+    rules: row.rules ?? [],
     may_change_limits: mayChangeLimits(principal, row),
     today: {
       tokens: used.tokens,

@@ -1,10 +1,12 @@
 import { type Static, Type } from '@sinclair/typebox'
+import { accountRulesSchema } from '../../core/policy/rules.ts'
 import { strictObject } from '../../core/validation/validate.ts'
 import { accountShape, count, namedSchema, orNull, time, usd } from '../../http/schemas.ts'
 
 /** The account with its current usage of each limit. */
 export const accountTodayShape = namedSchema('AccountToday', {
   ...accountShape.properties,
+  rules: { ...accountRulesSchema, description: 'rules for requests of the account, in their order' },
   own_limits: strictObject(
     {
       requests_per_minute: orNull(count),

@@ -92,6 +92,7 @@ async function deleteIn(
   await eraseLearningIn(step, accountId, at)
   await run`
     update accounts set name = '', deleted_at = ${new Date(at).toISOString()}::text::timestamptz, soft_cap_microcents = null,
+      rules = null, constraints = null,
       is_operator = false, updated_at = clock_timestamp()
     where id = ${accountId}`
   await recordAudit(step, { actor }, { accountId, action: 'account.deleted', details: unfinished })

@@ -124,7 +124,17 @@ export function invalidCredentials(): GatewayError {
 export function shownAccount(
   account: Pick<
     Account,
-    'id' | 'name' | 'plan' | 'web' | 'hedge' | 'requiresTotp' | 'fallback' | 'continue' | 'baselineModel' | 'createdAt'
+    | 'id'
+    | 'name'
+    | 'plan'
+    | 'web'
+    | 'hedge'
+    | 'requiresTotp'
+    | 'fallback'
+    | 'continue'
+    | 'baselineModel'
+    | 'constraints'
+    | 'createdAt'
   >,
   limits: Limits,
 ): ShownAccount {
@@ -138,6 +148,7 @@ export function shownAccount(
     fallback: account.fallback,
     continue: account.continue,
     baseline_model: account.baselineModel,
+    constraints: account.constraints,
     limits: shownLimits(limits),
     created_at: account.createdAt.toISOString(),
   }

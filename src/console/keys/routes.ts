@@ -176,6 +176,7 @@ async function create(deps: ConsoleDeps, { principal, body, database }: SessionR
       fallback: null,
       continue: null,
       hedge: null,
+      constraints: null,
       projectId: null,
     },
     ...rulesIn(body, null, now),

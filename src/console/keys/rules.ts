@@ -3,6 +3,7 @@ import { type Static, Type } from '@sinclair/typebox'
 import { isAllowed, isAllowedIn } from '../../core/accounts/roles.ts'
 import type { AuditDetails } from '../../core/audit/audit.ts'
 import { continuePolicies, fallbackPolicies, strategies } from '../../core/chat/chat.ts'
+import { constraintsSchema } from '../../core/policy/constraints.ts'
 import { maximumTags, tagNamePattern, tagValuePattern } from '../../core/request/tags.ts'
 import { timeIn } from '../../core/text/utc-days.ts'
 import { toUsd } from '../../core/usage/money.ts'
@@ -35,7 +36,17 @@ export function rulesIn(
   before: ApiKey['limits'],
   now: number,
 ): Partial<Pick<ApiKey, 'expiresAt' | 'projectId' | keyof KeyRules>> {
-  const { expires_at: expiry, limits, models, tags, strategy, fallback, hedge, project_id: projectId } = body
+  const {
+    expires_at: expiry,
+    limits,
+    models,
+    tags,
+    strategy,
+    fallback,
+    hedge,
+    constraints,
+    project_id: projectId,
+  } = body
   return {
     ...(expiry === undefined ? {} : { expiresAt: expiry === null ? null : futureTime(expiry, now) }),
     ...(limits === undefined ? {} : { limits: changedLimits(before, limits, now) }),
@@ -45,6 +56,7 @@ export function rulesIn(
     ...(fallback === undefined ? {} : { fallback }),
     ...(body.continue === undefined ? {} : { continue: body.continue }),
     ...(hedge === undefined ? {} : { hedge }),
+    ...(constraints === undefined ? {} : { constraints }),
     ...(projectId === undefined ? {} : { projectId }),
   }
 }
@@ -85,6 +97,7 @@ const ruleFields = {
   fallback: nullable(oneOf(fallbackPolicies)),
   continue: nullable(oneOf(continuePolicies)),
   hedge: nullable(Type.Boolean({ description: 'whether its requests hedge; null = as the account' })),
+  constraints: nullable(constraintsSchema),
 }
 export const keyCreationSchema = strictObject({ name: nameSchema, ...ruleFields })
 export const keyChangeSchema = strictObject({ name: Type.Optional(nameSchema), ...ruleFields })
@@ -146,6 +159,7 @@ export function shownKey(row: ApiKey, usage: KeyUsage | undefined): ShownKey {
     fallback: row.fallback,
     continue: row.continue,
     hedge: row.hedge,
+    constraints: row.constraints,
     usage: {
       requests: usage?.requests ?? 0,
       input_tokens: usage?.inputTokens ?? 0,
@@ -184,7 +198,7 @@ export function shownLineage(
 
 /** Returns the new values of a change for the audit log, by their names in the API; lists and objects as JSON. */
 export function auditedChange(change: KeyChange): AuditDetails {
-  const { expiresAt, limits, models, tags, projectId, ...others } = change
+  const { expiresAt, limits, models, tags, constraints, projectId, ...others } = change
   const asJson = (value: object | null) => value && JSON.stringify(value)
   return {
     ...others,
@@ -192,6 +206,7 @@ export function auditedChange(change: KeyChange): AuditDetails {
     ...(limits === undefined ? {} : { limits: asJson(limits && shownScopeLimits(limits)) }),
     ...(models === undefined ? {} : { models: asJson(models) }),
     ...(tags === undefined ? {} : { tags: asJson(tags) }),
+    ...(constraints === undefined ? {} : { constraints: asJson(constraints) }),
     ...(projectId === undefined ? {} : { project_id: projectId }),
   }
 }

@@ -1,5 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { continuePolicies, fallbackPolicies, strategies } from '../../core/chat/chat.ts'
+import { constraintsSchema } from '../../core/policy/constraints.ts'
 import { oneOf, strictObject } from '../../core/validation/validate.ts'
 import {
   count,
@@ -27,6 +28,10 @@ const fields = {
   hedge: {
     ...orNull(Type.Boolean()),
     description: 'whether requests with the key hedge a late first token; null = as the account',
+  },
+  constraints: {
+    ...orNull(constraintsSchema),
+    description: 'constraints on who may receive its requests, beside those of account and project; null = none',
   },
   user_id: { ...id('usr'), description: 'user that the key belongs to' },
   created_at: time,

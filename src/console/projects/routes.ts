@@ -5,8 +5,9 @@
 
 import { Type } from '@sinclair/typebox'
 import { isAllowed, isAllowedIn, type ProjectRole, projectRoles } from '../../core/accounts/roles.ts'
+import { constraintsSchema } from '../../core/policy/constraints.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
-import { invalidField, oneOf, strictObject } from '../../core/validation/validate.ts'
+import { invalidField, nullable, oneOf, strictObject } from '../../core/validation/validate.ts'
 import type { Principal } from '../../http/authentication.ts'
 import { changedLimits, nameSchema, scopeLimitsSchema } from '../../http/schemas.ts'
 import type { ConsoleDeps } from '../deps.ts'
@@ -24,7 +25,11 @@ import { archiveProject, changeProject, createProject, type ListedProject, listP
 
 const limitsField = Type.Optional(Type.Union([scopeLimitsSchema, Type.Null()]))
 const creationSchema = strictObject({ name: nameSchema, limits: limitsField })
-const changeSchema = strictObject({ name: Type.Optional(nameSchema), limits: limitsField })
+const changeSchema = strictObject({
+  name: Type.Optional(nameSchema),
+  limits: limitsField,
+  constraints: nullable(constraintsSchema),
+})
 const memberSchema = strictObject({ role: oneOf(projectRoles) })
 
 /** Routes under `/api/v1/projects`. */
@@ -69,7 +74,7 @@ export function projectRoutes(deps: ConsoleDeps, identify: Authenticate) {
       action: 'projects.change',
       summary: 'Change a project',
       description:
-        'An omitted field or limit stays as it is; null removes it. Only owners and admins of the account change limits.',
+        'An omitted field or limit stays as it is; null removes it. Only owners and admins of the account change limits and constraints.',
       body: changeSchema,
       examples: { 'new name': { name: 'retrieval' }, 'other budget': { limits: { monthly_cost_usd: 500 } } },
       answer: projectShape,
@@ -141,17 +146,20 @@ async function create({ clock, newId }: ConsoleDeps, call: SessionRequest<typeof
 
 async function change({ clock, announce }: ConsoleDeps, call: SessionRequest<typeof changeSchema>) {
   const { principal, database } = call
-  const { name, limits } = call.body
+  const { name, limits, constraints } = call.body
   const id = managed(call)
-  if (name === undefined && limits === undefined) throw invalidField('name', 'is required unless another field is sent')
+  if (name === undefined && limits === undefined && constraints === undefined)
+    throw invalidField('name', 'is required unless another field is sent')
   // A budget that its users could raise would limit nothing.
-  if (limits !== undefined && !isAllowed(principal.role, 'projects.all')) throw forbidden()
+  const isBound = limits !== undefined || constraints !== undefined
+  if (isBound && !isAllowed(principal.role, 'projects.all')) throw forbidden()
   const changed = await changeProject(database, principal.accountId, id, {
     ...(name === undefined ? {} : { name }),
     ...(limits === undefined ? {} : { limits: before => changedLimits(before, limits, clock.now()) }),
+    ...(constraints === undefined ? {} : { constraints }),
   })
   refuseUnlessDone(changed, conflicts)
-  if (limits !== undefined) announce()
+  if (isBound) announce()
   return show(call)
 }
 

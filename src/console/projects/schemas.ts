@@ -1,5 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { projectRoles } from '../../core/accounts/roles.ts'
+import { constraintsSchema } from '../../core/policy/constraints.ts'
 import { oneOf } from '../../core/validation/validate.ts'
 import {
   count,
@@ -31,6 +32,10 @@ export const projectShape = namedSchema('Project', {
   limits: {
     ...orNull(scopeLimitsShape),
     description: 'limits of all its requests beside those of the account and of the key; null = none',
+  },
+  constraints: {
+    ...orNull(constraintsSchema),
+    description: 'constraints on who may receive its requests, beside those of account and key; null = none',
   },
   used: scopeUsedShape,
   active_keys: { ...count, description: 'keys that are valid now' },

@@ -6,11 +6,12 @@ import { and, eq, isNull, sql } from 'drizzle-orm'
 import type { TransactionSql } from 'postgres'
 import { isAllowed, outranks, type ProjectRole, type Role } from '../../core/accounts/roles.ts'
 import type { ScopeLimits, ScopeUsage } from '../../core/limits/scopes.ts'
+import type { ConstraintsRow } from '../../core/policy/constraints.ts'
 import { projectTagName } from '../../core/request/tags.ts'
 import type { Database } from '../../database/database.ts'
 import { recordAudit } from '../../database/repositories/audit.ts'
 import { type Transaction, withAccountRls } from '../../database/statement.ts'
-import { type ProjectRow, projects, providerKeys } from '../../database/tables.ts'
+import { accounts, type ProjectRow, projects, providerKeys } from '../../database/tables.ts'
 import { shownScopeLimits, shownScopeUsed } from '../../http/schemas.ts'
 import { lockLimits, storeLimits } from '../tags/store.ts'
 import type { ShownProject } from './schemas.ts'
@@ -21,6 +22,11 @@ export type ListedProject = Omit<ShownProject, 'role'>
 export type NamedProject = Pick<ListedProject, 'id' | 'name' | 'archived_at'>
 
 type ChangeLimits = (before: ScopeLimits | null) => ScopeLimits | null
+type ProjectChanges = {
+  readonly name?: string
+  readonly limits?: ChangeLimits
+  readonly constraints?: ConstraintsRow | null
+}
 type ProjectChange = 'done' | 'not_found' | 'archived' | 'forbidden'
 
 /** Maximum projects of an account, without archived ones. */
@@ -38,7 +44,7 @@ export async function listProjects(
   const rows = await withAccountRls(database, accountId).sql(
     query => query<Row[]>`
       select projects.id, projects.name, iso_time(projects.created_at) as created_at, iso_time(archived_at) as archived_at,
-        limits, json_build_object('tokens', used.tokens, 'microcents', used.microcents, 'monthMicrocents', used.month_microcents) as used,
+        limits, projects.constraints, json_build_object('tokens', used.tokens, 'microcents', used.microcents, 'monthMicrocents', used.month_microcents) as used,
         (select count(*)::int from api_keys where project_id = projects.id and ${isActive(query)}) as active_keys,
         coalesce((
           select json_agg(json_build_object('user_id', users.id, 'email', email, 'role', project_members.role) order by email)
@@ -95,12 +101,12 @@ export function createProject(
   })
 }
 
-/** Changes the name of a project, and its limits to what `limits` returns for the present ones. */
+/** Changes the name and the constraints of a project, and its limits to what `limits` returns for the present ones. */
 export function changeProject(
   database: Database,
   accountId: string,
   id: string,
-  { name, limits }: { readonly name?: string; readonly limits?: ChangeLimits },
+  { name, limits, constraints }: ProjectChanges,
 ): Promise<ProjectChange> {
   return withAccountRls(database, accountId).orm(async step => {
     const tag = { name: projectTagName, value: id }
@@ -111,6 +117,13 @@ export function changeProject(
     if (name !== undefined) {
       await step.update(projects).set({ name }).where(eq(projects.id, id))
       await recordAudit(step, database, { accountId, action: 'project.changed', target: id, details: { name } })
+    }
+    if (constraints !== undefined) {
+      await step.update(projects).set({ constraints }).where(eq(projects.id, id))
+      // Every process reads the keys of a changed account again.
+      await step.update(accounts).set({ updatedAt: sql`clock_timestamp()` }).where(eq(accounts.id, accountId))
+      const details = { constraints: JSON.stringify(constraints) }
+      await recordAudit(step, database, { accountId, action: 'project.changed', target: id, details })
     }
     if (limits !== undefined)
       await storeLimits(step, database, { ...tag, accountId, target: id }, { before, after: limits(before) })

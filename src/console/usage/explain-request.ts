@@ -92,6 +92,12 @@ function isErrorCode(code: string | null): code is ErrorCode {
 function explained(code: ErrorCode, ended: Ended): RequestExplanation {
   const row = getRow(code, ended)
   if (code === 'content_blocked' && ended.layer !== null) return blocked(ended.layer, ended.category)
+  if (code === 'constraints_unmet')
+    return {
+      decidedBy: 'routing',
+      summary: `No host meets the constraint \`${ended.category ?? ''}\` of the request, its key, its project or its account.`,
+      nextStep: row.nextStep,
+    }
   if (ended.layer === rulesLayer)
     return {
       decidedBy: 'routing',
@@ -175,6 +181,7 @@ const deciderTable: Readonly<Record<ErrorCode, Decider>> = {
   context_length_exceeded: 'routing',
   unsupported_parameter: 'routing',
   previous_response_not_found: 'validation',
+  constraints_unmet: 'routing',
   model_deprecated: 'routing',
   content_blocked: 'moderation',
   invalid_api_key: 'validation',

@@ -176,6 +176,8 @@ export function shownRejected(row: RejectedRequest): ShownRequest {
     first_token_ms: null,
     metadata: null,
     tags: null,
+    constraints: null,
+    receivers: null,
     user_id: null,
     user_email: null,
     project_id: null,

@@ -99,6 +99,14 @@ const logged = {
   first_token_ms: orNull(count),
   metadata: orNull(Type.Record(Type.String(), Type.String())),
   tags: { ...orNull(Type.Record(Type.String(), Type.String())), description: 'tags that the request counts under' },
+  constraints: {
+    ...orNull(Type.Array(text('zdr'))),
+    description: 'constraints in force, such as `zdr` or `region=eu`; null = none',
+  },
+  receivers: {
+    ...orNull(Type.Array(text('azure (zdr, no_training, region=eu)'))),
+    description: 'hosts that were called under them with their guarantees, in order; null = no constraint was in force',
+  },
   user_id: { ...orNull(id('usr')), description: 'user of the key; null = unknown, or a rejected request' },
   user_email: orNull(text('ada@example.com')),
   project_id: {

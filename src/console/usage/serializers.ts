@@ -56,6 +56,8 @@ export function shownRequest(row: LoggedRequest): ShownRequest {
     first_token_ms: row.first_token_ms,
     metadata: row.metadata,
     tags: tags === null ? null : { ...tags },
+    constraints: row.guarantees === null ? null : [...row.guarantees[0]],
+    receivers: row.guarantees === null ? null : [...row.guarantees[1]],
     user_id: row.user_id,
     user_email: row.user_email,
     project_id: projectId,
@@ -104,6 +106,8 @@ const columns = [
   'unpriced',
   'routing_saved_usd',
   'cache_saved_usd',
+  'constraints',
+  'receivers',
 ] as const satisfies readonly (keyof ShownRequest)[]
 
 export const csvHeader = csvLine(columns)
@@ -126,6 +130,8 @@ export function csvRequest(row: LoggedRequest): string {
     metadata: jsonCell(row.metadata),
     tried: triedCell(row.tried),
     tags: jsonCell(request.tags),
+    constraints: request.constraints?.join('; ') ?? null,
+    receivers: request.receivers?.join('; ') ?? null,
   }
   return csvLine(columns.map((column): Cell => shown[column]))
 }

@@ -13,6 +13,8 @@ export type Attempt = {
   readonly status?: number | null
   /** Host and key as the operator named them, `host#key`, for logs; absent = the provider's only key. */
   readonly via?: string
+  /** Who received it, with its guarantees; absent = no constraint was in force. */
+  readonly receiver?: string
   /** Name of the account's own key; absent = the operator's key was used. */
   readonly ownKey?: string
 }

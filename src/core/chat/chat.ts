@@ -3,6 +3,7 @@
  * it in theirs. `chat-events.ts` has the events of a response.
  */
 
+import type { Demand } from '../policy/constraints.ts'
 import type { RuleEffects } from '../policy/rules.ts'
 
 /**
@@ -260,6 +261,8 @@ export type ChatRequest = {
   readonly session: string | null
   /** Length of the request body in characters: a first estimate of its tokens. */
   readonly bodyCharacters: number
+  /** Constraints on who may receive it, of the request itself and, once it is governed, of its caller; absent = none. */
+  readonly demands?: readonly Demand[]
   /** What rules did to it; absent = nothing. */
   readonly rules?: RuleEffects
 }

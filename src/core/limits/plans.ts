@@ -2,6 +2,7 @@
 
 import { type Static, Type } from '@sinclair/typebox'
 import type { FallbackPolicy, Strategy } from '../chat/chat.ts'
+import type { Demand } from '../policy/constraints.ts'
 import type { Rule } from '../policy/rules.ts'
 import { dayMs } from '../text/utc-days.ts'
 import { fromUsd, shownUsd } from '../usage/money.ts'
@@ -147,6 +148,8 @@ export type Caller = {
   readonly tagLimits?: ReadonlyMap<string, ScopeLimits>
   /** Patterns of the models that the key may use; absent = all. */
   readonly models?: readonly string[]
+  /** Constraints of account, project and key; absent = none. */
+  readonly demands?: readonly Demand[]
   /** Rules of the account; absent = none. */
   readonly rules?: readonly Rule[]
   /** Tags of all requests with the key; absent = none. */

@@ -1,6 +1,7 @@
 /** Models that the operator configures: models of configured providers, and changes to the catalog. */
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
 import { type ReasoningEffort, reasoningEfforts } from '../chat/chat.ts'
+import { policySchema } from '../policy/constraints.ts'
 import { storableName } from '../text/safe-name.ts'
 import { oneOf, strictObject } from '../validation/validate.ts'
 import { fullName, getTier, type Model, maximumNameCharacters, type ParameterRules, tiers } from './models.ts'
@@ -99,6 +100,7 @@ export const configuredModelSchema = strictObject({
     }),
   ),
   aliases: optional(Type.Array(name, { maxItems: 32 })),
+  policy: optional(policySchema),
   deprecated: flag,
   deprecation_date: optional(day),
   successor: optional(name),
@@ -196,6 +198,7 @@ export function toModel(providerId: string, row: ConfiguredModel, pricingSource 
       reasoning: { kind: efforts.length > 0 ? 'effort' : 'none' },
     },
     aliases: row.aliases ?? [],
+    ...(row.policy === undefined ? {} : { policy: row.policy }),
     marketplaceAliases: [],
     deprecated: row.deprecated ?? row.deprecation_date !== undefined,
     deprecationDate: row.deprecation_date ?? null,
@@ -295,6 +298,7 @@ function changedModel(model: Model, change: ModelChange, pricingSource: string):
     capabilities: { ...model.capabilities, ...camelKeys(change.capabilities ?? {}) },
     parameters: { ...model.parameters, ...rules, ...(efforts !== undefined && { efforts: inOrder(efforts) }) },
     aliases: [...new Set([...model.aliases, ...(change.aliases ?? [])])],
+    ...(change.policy === undefined ? {} : { policy: { ...model.policy, ...change.policy } }),
     deprecated: change.deprecated ?? (change.deprecation_date !== undefined || model.deprecated),
     deprecationDate: change.deprecation_date ?? model.deprecationDate,
     successor: change.successor ?? model.successor,

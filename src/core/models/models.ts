@@ -1,4 +1,5 @@
 import type { ChatRequest, ContentPart, ReasoningEffort } from '../chat/chat.ts'
+import type { PolicyRow } from '../policy/constraints.ts'
 import { dayMs } from '../text/utc-days.ts'
 import type { Prices, Pricing } from './pricing.ts'
 
@@ -148,6 +149,8 @@ export type Model = {
   readonly evidence?: Evidence
   /** All configured hosts in the order of calls, its own provider first; absent = only its own provider serves it. */
   readonly hosts?: readonly ModelHost[]
+  /** Guarantees in which it differs from its providers; absent = none. */
+  readonly policy?: PolicyRow
   /** Of a model that embeds; absent = a chat model. */
   readonly embedding?: EmbeddingFacts
 }
@@ -172,6 +175,8 @@ export type ModelHost = {
   /** The model's name in that provider's API. */
   readonly upstreamId: string
   readonly pricing: Pricing
+  /** Guarantees in which it differs from its provider; absent = none. */
+  readonly policy?: PolicyRow
   /** Share of the requests that begin here, among the hosts of the model; absent = the first host begins all. */
   readonly weight?: number
 }

@@ -54,6 +54,7 @@ const actions = {
 const name = Type.String({
   pattern: '^[A-Za-z0-9_.-]{1,64}$',
   description: 'a name of 1 to 64 letters, digits and `_.-`',
+  examples: ['canary'],
 })
 
 const maximumRules = 64
@@ -65,6 +66,13 @@ export const operatorRulesSchema = Type.Array(
   }),
   { maxItems: maximumRules },
 )
+/** Rules of an account, which are for its own requests only. */
+export const accountRulesSchema = Type.Array(
+  strictObject({ name, when: Type.Optional(strictObject(conditions)), ...actions }),
+  { maxItems: maximumRules },
+)
+export type AccountRuleRow = Static<typeof accountRulesSchema>[number]
+
 export type RuleRow = Static<typeof operatorRulesSchema>[number]
 
 type Owner = 'operator' | 'account'

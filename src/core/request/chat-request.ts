@@ -18,6 +18,7 @@ import {
   toPolicy,
 } from '../chat/chat.ts'
 import { autoModel } from '../models/models.ts'
+import { constraintsSchema, readConstraintsHeader, requestDemands } from '../policy/constraints.ts'
 import { headerChoice, headerFlag, headerNumber, invalidField, nullable, oneOf } from '../validation/validate.ts'
 import { bodyText, cacheMarkSchema, closedOrOpen, formatName, functionName, getCacheMark } from './part-schemas.ts'
 import { findSessionName, tagsOfHeaders } from './tags.ts'
@@ -106,6 +107,7 @@ export function chatRequestFields(additionalProperties: boolean) {
         description: `how many times the expected cost of the named model its fallbacks may cost, ${usualFallbackCostFactor} by default`,
       }),
     ),
+    constraints: nullable(constraintsSchema),
     web: nullable(oneOf(['auto', 'off'])),
     metadata: nullable(
       Type.Record(Type.String({ pattern: '^[\\s\\S]{1,64}$' }), Type.String({ maxLength: 512 }), {
@@ -207,6 +209,7 @@ export function parseChatRequestFields(body: RequestFields, headers: Headers) {
     metadata: body.metadata == null ? null : storable(body.metadata),
     session: findSessionName(headers),
     tags: tagsOfHeaders(headers),
+    ...requestDemands(body.constraints, readConstraintsHeader(headers)),
   } satisfies Partial<ChatRequest>
 }
 

@@ -14,6 +14,7 @@ export const gatewayFields = {
   fallback: shared.fallback,
   continue: shared.continue,
   fallback_max_cost_factor: shared.fallback_max_cost_factor,
+  constraints: shared.constraints,
   web: shared.web,
 }
 
@@ -30,6 +31,7 @@ export function pickGatewayFields(body: GatewayFields) {
     fallback: body.fallback ?? null,
     continue: body.continue ?? null,
     fallback_max_cost_factor: body.fallback_max_cost_factor ?? null,
+    constraints: body.constraints ?? null,
     web: body.web ?? null,
   }
 }

@@ -216,6 +216,8 @@ export type RequestTrace = {
   readonly k?: readonly (readonly [model: string, reason: AttemptSkip])[]
   /** Fallback policy in force; absent = `any`. */
   readonly f?: FallbackPolicy
+  /** Constraints in force, and the receivers of the prompt with their guarantees, in the order of calls; absent = none. */
+  readonly g?: readonly [constraints: readonly string[], receivers: readonly string[]]
   /** Rules that changed the requested model, in order; absent = none. */
   readonly u?: readonly ActedRule[]
   /** Effort of the serving attempt; absent = its provider's default. */

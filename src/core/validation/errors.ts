@@ -23,6 +23,7 @@ export const errorTable = {
   context_length_exceeded: { status: 400, type: 'invalid_request_error' },
   unsupported_parameter: { status: 400, type: 'invalid_request_error' },
   previous_response_not_found: { status: 400, type: 'invalid_request_error' },
+  constraints_unmet: { status: 400, type: 'invalid_request_error' },
   model_deprecated: { status: 400, type: 'invalid_request_error' },
   content_blocked: { status: 400, type: 'content_policy_violation' },
   conversation_stopped: { status: 400, type: 'invalid_request_error' },

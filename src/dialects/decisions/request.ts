@@ -7,6 +7,7 @@ import type { ChatRequest } from '../../core/chat/chat.ts'
 import { ReadValues } from '../../core/chat/request-texts.ts'
 import { unreadParts } from '../../core/chat/tool-definitions.ts'
 import { maximumNameCharacters } from '../../core/models/models.ts'
+import { readConstraintsHeader, requestDemands } from '../../core/policy/constraints.ts'
 import { chatRequestWithDefaults } from '../../core/request/chat-request.ts'
 import { bodyText } from '../../core/request/part-schemas.ts'
 import { promptCacheKey, tagsOfHeaders } from '../../core/request/tags.ts'
@@ -95,6 +96,7 @@ export function readDecisions(
     hedge: false,
     endUser: body.safety_identifier ?? null,
     tags: tagsOfHeaders(headers),
+    ...requestDemands(readConstraintsHeader(headers)),
     bodyCharacters: text.length,
   })
 }

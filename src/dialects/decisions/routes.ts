@@ -2,7 +2,7 @@ import { Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import { oneOf, strictObject } from '../../core/validation/validate.ts'
 import { type ChatEndpoint, type ChatRouteDeps, handleChat } from '../../http/chat-handler.ts'
-import { chatErrors } from '../../http/chat-route-docs.ts'
+import { chatErrors, constraintsHeaders } from '../../http/chat-route-docs.ts'
 import { idempotencyHeaders } from '../../http/idempotency.ts'
 import { timeoutHeader } from '../../http/request-timeout.ts'
 import { policies, withRouteDocs } from '../../http/route-docs.ts'
@@ -91,7 +91,7 @@ export function decisions(deps: ChatRouteDeps & Parameters<typeof createEndpoint
           ],
         },
       },
-      requestHeaders: { ...timeoutHeader, ...idempotencyHeaders },
+      requestHeaders: { ...constraintsHeaders, ...timeoutHeader, ...idempotencyHeaders },
       answer: decisionShape,
       answerHeaders: ['served', 'cost', 'estimated', 'quotaStatus'],
       errors: chatErrors,

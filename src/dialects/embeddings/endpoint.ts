@@ -1,6 +1,7 @@
 /** The endpoint that all API forms of embeddings share: the request that carries the inputs, and a body that is written in chunks. */
 import type { ChatRequest, EmbeddingInputs, Vector } from '../../core/chat/chat.ts'
 import type { EmbeddingCatalog } from '../../core/models/embedding-models.ts'
+import { type ConstraintsRow, readConstraintsHeader, requestDemands } from '../../core/policy/constraints.ts'
 import { chatRequestWithDefaults } from '../../core/request/chat-request.ts'
 import { tagsOfHeaders } from '../../core/request/tags.ts'
 import { bodyLimits } from '../../http/body.ts'
@@ -11,6 +12,7 @@ export function embeddingsRequest(
   embedding: EmbeddingInputs,
   fields: Pick<ChatRequest, 'model' | 'endUser' | 'extras'>,
   headers: Headers,
+  constraints?: ConstraintsRow | null,
 ): ChatRequest {
   return chatRequestWithDefaults([], {
     dialect: 'embeddings',
@@ -21,6 +23,7 @@ export function embeddingsRequest(
     fallback: 'any',
     ...fields,
     tags: tagsOfHeaders(headers),
+    ...requestDemands(constraints, readConstraintsHeader(headers)),
   })
 }
 

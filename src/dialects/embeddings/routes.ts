@@ -3,10 +3,11 @@ import { Elysia } from 'elysia'
 import type { ChatRequest, EmbeddingInput, EmbeddingInputs, Vector } from '../../core/chat/chat.ts'
 import { encodeVector, inputError, maximumInputs } from '../../core/chat/embeddings.ts'
 import { maximumNameCharacters } from '../../core/models/models.ts'
+import { constraintsSchema } from '../../core/policy/constraints.ts'
 import type { GatewayError } from '../../core/validation/errors.ts'
 import { nullable, oneOf, strictObject, validate } from '../../core/validation/validate.ts'
 import { type ChatRouteDeps, handleChat } from '../../http/chat-handler.ts'
-import { chatErrors } from '../../http/chat-route-docs.ts'
+import { chatErrors, constraintsHeaders } from '../../http/chat-route-docs.ts'
 import { idempotencyHeaders } from '../../http/idempotency.ts'
 import { timeoutHeader } from '../../http/request-timeout.ts'
 import { policies, withRouteDocs } from '../../http/route-docs.ts'
@@ -81,7 +82,7 @@ export function embeddings(deps: ChatRouteDeps & EmbeddingsDeps) {
           },
           'token IDs of cl100k_base': { model: 'text-embedding-3-large', input: [[32, 8415, 7731], [15339]] },
         },
-        requestHeaders: { ...timeoutHeader, ...idempotencyHeaders },
+        requestHeaders: { ...constraintsHeaders, ...timeoutHeader, ...idempotencyHeaders },
         answer: embeddingsResponseSchema,
         answerHeaders: ['served', 'cost', 'estimated', 'quotaStatus'],
         errors: chatErrors.filter(code => code !== 'model_deprecated'),
@@ -100,6 +101,7 @@ const fields = {
   dimensions: nullable(Type.Integer({ minimum: 1, maximum: 65_536 })),
   encoding_format: nullable(oneOf(['float', 'base64'])),
   user: nullable(Type.String({ maxLength: 512 })),
+  constraints: nullable(constraintsSchema),
 }
 
 export const embeddingsSchema = Type.Object(
@@ -137,7 +139,8 @@ export function readEmbeddingsRequest(value: unknown, headers: Headers): Embeddi
   const extras = Object.entries(body).filter(([name, field]) => !readHere.has(name) && field !== null)
   const embedding = { ...parseInputs(body.input), texts: [], tokens: [], dimensions: body.dimensions ?? null }
   const { model, user: endUser = null } = body
-  const request = embeddingsRequest(embedding, { model, endUser, extras: Object.fromEntries(extras) }, headers)
+  const fields = { model, endUser, extras: Object.fromEntries(extras) }
+  const request = embeddingsRequest(embedding, fields, headers, body.constraints)
   return { request, embedding, model, encoding: body.encoding_format ?? 'float' }
 }
 

@@ -59,6 +59,9 @@ export const mostSegments = 1_000
 /** Response of `POST /api/v1/route`: the candidates in the order of calls, and the dropped models. */
 export const dryRunShape = namedSchema('DryRun', {
   mode: oneOf(['auto', 'manual']),
+  constraints: Type.Array(Type.String({ examples: ['zdr'] }), {
+    description: 'constraints in force: of the request, its key, project and account',
+  }),
   rules: Type.Array(actedRuleShape, { description: 'rules that changed the requested model, in order' }),
   strategy: orNull(oneOf(strategies)),
   query_type: queryType,

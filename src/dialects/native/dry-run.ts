@@ -9,7 +9,6 @@ import { bodyLimits, checkContentType, receiveBody } from '../../http/body.ts'
 import type { ChatRouteDeps } from '../../http/chat-handler.ts'
 import { policies, withRouteDocs } from '../../http/route-docs.ts'
 import { type Preview, type PreviewedCandidate, planDryRun } from '../../request/dry-run.ts'
-import { getOffer } from '../../request/enrich.ts'
 import { classifierScores } from '../../text/analysis/prompt-analysis.ts'
 import { readLastTurn } from '../../text/segments/conversation.ts'
 import { type DryRun, dryRunShape, mostSegments } from './dry-run-schemas.ts'
@@ -19,7 +18,6 @@ import { nativeSchema, readNative } from './request.ts'
 const each = { perMinute: 60, burst: 30 }
 
 type RouteModuleDeps = Parameters<typeof planDryRun>[0] &
-  Parameters<typeof getOffer>[0] &
   Pick<ChatRouteDeps, 'getCaller' | 'meter' | 'look' | 'newRequestId' | 'bodies' | 'clock'> & {
     readonly limits: RateLimiterFactory
   }
@@ -48,7 +46,7 @@ export function dryRun(deps: RouteModuleDeps) {
         // The remaining daily limit decides which models are dropped, so it is loaded for an account that this process
         // has not seen.
         if (meter.quotaStatus(caller.accountId, caller.limits) === null) await look(caller, newRequestId())
-        const preview = await planDryRun(deps, caller, { asked: chatRequest, headers: request.headers }, getOffer(deps))
+        const preview = await planDryRun(deps, caller, { asked: chatRequest, headers: request.headers })
         return Response.json(shown(preview, chatRequest), { headers: { 'cache-control': 'no-store' } })
       } finally {
         hold.release()
@@ -71,6 +69,7 @@ export function dryRun(deps: RouteModuleDeps) {
         errors: [
           'unsupported_parameter',
           'forbidden',
+          'constraints_unmet',
           'context_length_exceeded',
           'model_deprecated',
           'model_not_found',
@@ -94,11 +93,12 @@ function refuseHaste(waitMs: number): void {
 }
 
 function shown(
-  { analysis: scan, shares, rules, plan, candidates, known, difficulty }: Preview,
+  { analysis: scan, shares, constraints, rules, plan, candidates, known, difficulty }: Preview,
   { testMode, messages }: ChatRequest,
 ): DryRun {
   return {
     mode: plan.mode,
+    constraints: [...constraints],
     rules: rules.map(shownRule),
     strategy: plan.strategy,
     query_type: scan.queryType,
@@ -108,7 +108,7 @@ function shown(
     difficulty: difficulty.map(({ signal, weight }) => ({ signal, weight: round(weight) })),
     segments: readLastTurn(messages).segments.parts.slice(0, mostSegments),
     level: plan.level,
-    shares,
+    shares: { strong: shares.strong, middle: shares.middle },
     needs_current: scan.needsCurrent,
     needs_current_score: round(scan.needsCurrentScore),
     language: scan.language,

@@ -55,6 +55,7 @@ const readFields = Type.Object({
   test_mode: shared.test_mode,
   fallback: shared.fallback,
   continue: shared.continue,
+  constraints: shared.constraints,
   fallback_max_cost_factor: shared.fallback_max_cost_factor,
   web: shared.web,
   metadata: shared.metadata,

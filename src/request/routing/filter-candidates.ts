@@ -13,11 +13,13 @@ import {
   unmet,
   unmetInFull,
 } from '../../core/models/models.ts'
+import type { Breach } from '../../core/policy/constraints.ts'
 import { findDenial, type Rule } from '../../core/policy/rules.ts'
 import type { Meter } from '../../limits/meter.ts'
 import { isModelAllowed } from '../../models/allowed-models.ts'
 import type { ConfiguredProvider } from '../../providers/configured-provider.ts'
 import { type RouteRequest, unreadable } from './candidate.ts'
+import { modelBreach } from './constrained.ts'
 import { findEndpoint } from './hosts.ts'
 import type { DroppedModel } from './named-model.ts'
 import { expectedCost, likelyOutputTokens, listPrice, type OutputForecast } from './score-candidates.ts'
@@ -53,6 +55,7 @@ type EligibleModels = {
 
 type DropCause =
   | { readonly cause: 'key' | 'elsewhere' | 'window' | 'budget'; readonly reason: string }
+  | { readonly cause: 'constraint'; readonly reason: string; readonly breach: Breach }
   | { readonly cause: 'rule'; readonly reason: string; readonly rule: Rule }
   | { readonly cause: 'unmet'; readonly reason: string; readonly param: string }
 
@@ -68,6 +71,8 @@ function causeToDrop(
     return { cause: 'key', reason: 'not allowed for this API key' }
   const endpoint = findEndpoint(endpoints, model, request)
   if (endpoint === undefined) return { cause: 'elsewhere', reason: 'provider not configured' }
+  const breach = modelBreach(endpoints, model, request.demands)
+  if (breach !== null) return { cause: 'constraint', breach, reason: `no host meets ${breach.constraint}` }
   if (leavingSoon(model, today)) return { cause: 'elsewhere', reason: 'retires within 7 days' }
   if (request.testMode && model.tier === 'premium')
     return { cause: 'elsewhere', reason: 'premium model excluded by test_mode' }

@@ -7,6 +7,7 @@ import type { HealthTracker } from '../../models/health-tracker.ts'
 import { modelAt } from '../../models/model-hosts.ts'
 import type { ConfiguredProvider } from '../../providers/configured-provider.ts'
 import { type Candidate, unreadable } from './candidate.ts'
+import { allowedCandidates } from './constrained.ts'
 
 export type Endpoints = ReadonlyMap<string, ConfiguredProvider>
 
@@ -29,25 +30,26 @@ export function findEndpoint(
 
 /**
  * Returns a candidate at each host of its model that can read the request: first the host that has the conversation
- * cached, or one drawn by weight (`beginsAt`), then in their order. Own keys come before those of the operator.
+ * cached, or one drawn by weight (`beginsAt`), then in their order. Own keys come before those of the operator. Hosts that
+ * a constraint excludes are none of them.
  */
 export function candidatesAtHosts(
   endpoints: Endpoints,
   candidate: Candidate,
-  request: Pick<ChatRequest, 'source'>,
+  request: Pick<ChatRequest, 'source' | 'demands'>,
   beginsAt: () => string | undefined,
 ): readonly Candidate[] {
   const { model } = candidate
-  if (model.hosts === undefined) return candidate.endpoint.own === undefined ? [candidate] : ownFirst([candidate])
+  if (model.hosts === undefined) return allowedCandidates(request.demands, ownFirst([candidate]))
   const first = beginsAt()
   const hosts = model.hosts.toSorted((host, other) => Number(other.host === first) - Number(host.host === first))
   const candidates = hosts.flatMap((host): Candidate[] => {
     const endpoint = endpoints.get(host.host)
     if (endpoint === undefined || unreadable(endpoint, model, request) !== null) return []
-    if (host === candidate.host) return [candidate]
+    if (host === candidate.host && endpoint === candidate.endpoint) return [candidate]
     return [{ ...moved(candidate, endpoint), model: modelAt(model, host).model, host }]
   })
-  return ownFirst(candidates)
+  return allowedCandidates(request.demands, ownFirst(candidates))
 }
 
 /** Returns the ID of a host drawn by weight; undefined = none has a weight. */

@@ -9,6 +9,7 @@ import {
   type Unmet,
   unmet,
 } from '../../core/models/models.ts'
+import type { Breach } from '../../core/policy/constraints.ts'
 import { deniedBy, type Rule } from '../../core/policy/rules.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import { disabledModel, isModelAllowed, modelNotAllowed } from '../../models/allowed-models.ts'
@@ -68,6 +69,7 @@ export function requestedModel({ mode, first }: RoutedModel): string {
 export type DroppedModel = { readonly model: string; readonly reason: string } & (
   | { readonly cause: 'key' | 'elsewhere' | 'window' | 'budget' }
   | { readonly cause: 'rule'; readonly rule: Rule }
+  | { readonly cause: 'constraint'; readonly breach: Breach }
   | { readonly cause: 'unmet'; readonly param: string }
 )
 

@@ -16,6 +16,7 @@ import { getEffortRules, usualLengths } from '../../models/effort.ts'
 import type { RequestAnalysis } from '../../text/analysis/prompt-analysis.ts'
 import { noWeb, type WebPlan } from '../../web/web-plan.ts'
 import { type Candidate, type RouteRequest, unreadable } from './candidate.ts'
+import { modelBreach, noPlaceError } from './constrained.ts'
 import { type FilterDeps, filterCandidates, filterFallbacks } from './filter-candidates.ts'
 import { findEndpoint, routingHealthKey } from './hosts.ts'
 import { findNamedModel, noEligibleModelError, notConfigured, refuseUnmet } from './named-model.ts'
@@ -151,7 +152,15 @@ function chooseAutomatically(deps: RouteDeps, request: RouteRequest): Choice {
     (entry, endpoint) => new RankedCandidate(entry, endpoint, context),
   )
   const [first] = candidates
-  if (first === undefined) throw noEligibleModelError(dropped(), request)
+  if (first === undefined) {
+    const lost = dropped()
+    const unmet = lost.find(loss => loss.cause === 'constraint')
+    const { demands } = request.request
+    const isOther = lost.some(({ cause }) => cause === 'window' || cause === 'unmet' || cause === 'budget')
+    if (unmet !== undefined && demands !== undefined && !isOther)
+      throw noPlaceError(deps, { breach: unmet.breach, demands, model: null, caller: request.caller })
+    throw noEligibleModelError(lost, request)
+  }
   const all = { candidates, dropped: () => [...dropped(), ...outranked(able, candidates)] }
   const { level } = turn.request
   return { first, learning, level, turn, isKept: context.keptFor !== null, all: () => all, ranked: () => candidates }
@@ -168,6 +177,10 @@ function chooseNamed(deps: RouteDeps, request: RouteRequest, name: string): Choi
   const model = findNamedModel(deps, request, name)
   const endpoint = findEndpoint(deps.endpoints, model, request.request)
   if (endpoint === undefined) throw notConfigured(model)
+  const { demands } = request.request
+  const breach = modelBreach(deps.endpoints, model, demands)
+  if (breach !== null && demands !== undefined)
+    throw noPlaceError(deps, { breach, demands, model, caller: request.caller })
   refuseUnmet(model, unreadable(endpoint, model, request.request))
   const first: Candidate = {
     model,

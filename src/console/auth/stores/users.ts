@@ -3,6 +3,8 @@ import { and, asc, eq, isNull, sql, TransactionRollbackError } from 'drizzle-orm
 import type { TransactionSql } from 'postgres'
 import { isAllowed, outranks, type Role } from '../../../core/accounts/roles.ts'
 import type { ContinuePolicy, FallbackPolicy } from '../../../core/chat/chat.ts'
+import type { ConstraintsRow } from '../../../core/policy/constraints.ts'
+import type { AccountRuleRow } from '../../../core/policy/rules.ts'
 import type { Database } from '../../../database/database.ts'
 import { recordAudit } from '../../../database/repositories/audit.ts'
 import { withAccountRls } from '../../../database/statement.ts'
@@ -65,6 +67,8 @@ export async function changeSettings(
     readonly requiresTotp?: boolean
     readonly fallback?: FallbackPolicy | null
     readonly continue?: ContinuePolicy | null
+    readonly constraints?: ConstraintsRow | null
+    readonly rules?: AccountRuleRow[] | null
   },
 ): Promise<void> {
   await withAccountRls(database, accountId).orm(async step => {
@@ -72,9 +76,11 @@ export async function changeSettings(
       .update(accounts)
       .set({ ...settings, updatedAt: sql`clock_timestamp()` })
       .where(eq(accounts.id, accountId))
-    const { requiresTotp, baselineModel, ...others } = settings
+    const { requiresTotp, baselineModel, constraints, rules, ...others } = settings
     const details = {
       ...others,
+      ...(constraints === undefined ? {} : { constraints: JSON.stringify(constraints) }),
+      ...(rules === undefined ? {} : { rules: JSON.stringify(rules?.map(({ name }) => name) ?? []) }),
       ...(requiresTotp === undefined ? {} : { requires_two_factor: requiresTotp }),
       ...(baselineModel === undefined ? {} : { baseline_model: baselineModel }),
     }

@@ -23,7 +23,10 @@ type AddKeyInput = {
 } & KeyRules
 
 /** What a key's requests may do, and what they count in; null = no rule. */
-export type KeyRules = Pick<ApiKey, 'limits' | 'models' | 'tags' | 'strategy' | 'fallback' | 'continue' | 'hedge'>
+export type KeyRules = Pick<
+  ApiKey,
+  'limits' | 'models' | 'tags' | 'strategy' | 'fallback' | 'continue' | 'hedge' | 'constraints'
+>
 
 export type KeyUsage = {
   readonly requests: number
@@ -266,13 +269,25 @@ export function rotateKey(
             select from api_keys as later where later.line_id = ${lineId} and later.id <> api_keys.id and later.created_at >= api_keys.created_at)
         returning id`)
     if (ended.length === 0) return 'not_valid'
-    const { userId, name, expiresAt, web, limits, models, tags, strategy, fallback, hedge, projectId } = old
+    const { userId, name, expiresAt, web, limits, models, tags, strategy, fallback, hedge, constraints, projectId } =
+      old
     const { shortfallDay, shortfallMicrocents, shortfallRequestId, shortfallRequestMicrocents } = old
     // Rotation does not end a pause.
     const shortfall = { shortfallDay, shortfallMicrocents, shortfallRequestId, shortfallRequestMicrocents }
     // The order of a lineage is that of its times, also if the clocks of two instances differ.
     const createdAt = new Date(Math.max(fresh.createdAt.getTime(), old.createdAt.getTime() + 1))
-    const rules = { web, limits, models, tags, strategy, fallback, continue: old.continue, hedge, projectId }
+    const rules = {
+      web,
+      limits,
+      models,
+      tags,
+      strategy,
+      fallback,
+      continue: old.continue,
+      hedge,
+      constraints,
+      projectId,
+    }
     const rows = await step
       .insert(apiKeys)
       .values({ ...fresh, createdAt, accountId, userId, name, expiresAt, lineId, ...rules, ...shortfall })

@@ -12,6 +12,8 @@ import { strictestPolicy, toContinuation } from '../../../core/chat/chat.ts'
 import { startFollowing, whenNeeded } from '../../../core/jobs/repeating.ts'
 import { type Caller, findPause, type Plans } from '../../../core/limits/plans.ts'
 import type { ScopeLimits } from '../../../core/limits/scopes.ts'
+import { type ConstraintsRow, toDemand } from '../../../core/policy/constraints.ts'
+import { prepareRules } from '../../../core/policy/rules.ts'
 import type { Clock } from '../../../core/ports.ts'
 import { setBounded } from '../../../core/text/recent-map.ts'
 import type { Database } from '../../../database/database.ts'
@@ -169,6 +171,7 @@ export function createKeyDirectory(options: KeyDirectoryOptions): KeyDirectory {
       ...((row.keyHedge ?? row.accountHedge) ? { hedges: true } : {}),
       ...(row.baseline === null ? {} : { baseline: row.baseline }),
       ...getPolicy(row),
+      ...getDemands(row),
     }
     const refreshAt = clock.now() + freshMs * (0.9 + 0.2 * random())
     setBounded(
@@ -348,6 +351,11 @@ function keyRows(database: Database, condition: SQL, limit: number) {
         tags: apiKeys.tags,
         strategy: apiKeys.strategy,
         projectId: apiKeys.projectId,
+        rules: accounts.rules,
+        accountConstraints: accounts.constraints,
+        keyConstraints: apiKeys.constraints,
+        projectConstraints: sql<ConstraintsRow | null>`(
+          select projects.constraints from projects where projects.id = ${apiKeys.projectId})`,
         tagLimits: sql<Record<string, ScopeLimits> | null>`(
           select json_object_agg('tag:' || tag_limits.name || '=' || tag_limits.value, tag_limits.limits)
           from tag_limits where tag_limits.account_id = ${accounts.id})`,
@@ -375,6 +383,20 @@ function getPolicy({ keyFallback, accountFallback, keyContinue, accountContinue 
       ? undefined
       : strictestPolicy(toContinuation(keyContinue), toContinuation(accountContinue))
   return { ...(fallback !== 'any' && { fallback }), ...(continuation !== undefined && { continuation }) }
+}
+
+/** Returns the rules of the account, and the constraints of account, project and key; empty if there are none. */
+function getDemands(row: Row): Partial<Caller> {
+  const demands = [
+    toDemand('account', row.accountConstraints),
+    toDemand('project', row.projectConstraints),
+    toDemand('key', row.keyConstraints),
+  ].filter(demand => demand !== null)
+  const rules = row.rules ?? []
+  return {
+    ...(demands.length === 0 ? {} : { demands }),
+    ...(rules.length === 0 ? {} : { rules: prepareRules(rules, 'account') }),
+  }
 }
 
 /** Returns when the account has to pay, and its soft cap with the billing cycle; empty if there is neither. */

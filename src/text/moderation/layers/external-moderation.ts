@@ -6,6 +6,14 @@
 
 import { type Static, Type } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
+import {
+  type Breach,
+  type Demand,
+  findBreach,
+  noPolicy,
+  type Receiver,
+  withPolicy,
+} from '../../../core/policy/constraints.ts'
 import type { Clock, Log, Network } from '../../../core/ports.ts'
 import { parseUntrustedJson } from '../../../core/validation/untrusted-json.ts'
 import type { ModerationSettings } from './settings.ts'
@@ -13,6 +21,8 @@ import type { ModerationSettings } from './settings.ts'
 export type ExternalModeration = {
   /** Returns the category that blocks the texts; null = allowed or not answered. Never throws. */
   send(texts: readonly string[], requestId: string, signal: AbortSignal): Promise<string | null>
+  /** Returns the constraint that forbids to send a request's text; null = it may be sent. */
+  findBreach(demands: readonly Demand[]): Breach | null
   /** Since the start. */
   readonly counts: { asked: number; blocked: number; failed: number; passedOver: number }
 }
@@ -22,6 +32,8 @@ export type ModerationDeps = {
   readonly monotonic: () => number
   readonly after: Clock['after']
   readonly log: Pick<Log, 'info' | 'warn'>
+  /** Returns the constraint that the host of a catalog model does not meet; null = it meets all. */
+  readonly findModelBreach: (model: string, demands: readonly Demand[]) => Breach | null
   /** Returns the output of a catalog model for a system text and a user text. Throws if there is none. */
   readonly complete: (model: string, system: string, user: string, signal: AbortSignal) => Promise<string>
 }
@@ -49,8 +61,13 @@ export function createExternalModeration(deps: ModerationDeps, settings: Moderat
       ? judgeByModel(deps, settings, texts, signal)
       : judgeByEndpoint(deps, settings, settings.url, texts, signal)
 
+  const { url, model, policy } = settings
+  const endpoint: Receiver | null =
+    url === null ? null : { names: [new URL(url).hostname], policy: withPolicy(noPolicy, policy) }
   return {
     counts,
+    findBreach: demands =>
+      endpoint === null ? deps.findModelBreach(model ?? '', demands) : findBreach(demands, endpoint),
     async send(texts, requestId, signal) {
       if (deps.monotonic() < restsUntil) {
         counts.passedOver++

@@ -1,6 +1,7 @@
 /** The `safety` part of GATEWAY_CONFIG: schema, defaults, and validation beyond the schema. */
 
 import { type Static, Type } from '@sinclair/typebox'
+import { type PolicyRow, policySchema } from '../../../core/policy/constraints.ts'
 import { strictObject } from '../../../core/validation/validate.ts'
 import { normalizeHostname } from '../../hosts/hostname.ts'
 import { compileExpressions, type ModerationRule } from '../../rules/pattern-rules.ts'
@@ -25,6 +26,8 @@ const moderationSchema = strictObject({
   /** With `url` the endpoint's own model; without it a catalog model. */
   model: Type.Optional(Type.String({ minLength: 1, maxLength: 256 })),
   timeout_ms: Type.Optional(Type.Integer({ minimum: 50, maximum: 60_000 })),
+  /** Guarantees of the endpoint. */
+  policy: Type.Optional(policySchema),
 })
 
 export const moderationFileSchema = strictObject({
@@ -58,6 +61,8 @@ export type ModerationSettings = {
   readonly apiKey: string | null
   readonly model: string | null
   readonly timeoutMs: number
+  /** What the operator declares; absent = nothing. */
+  readonly policy?: PolicyRow
 }
 
 const defaultModerationTimeoutMs = 3_000
@@ -134,7 +139,7 @@ function attempt(work: () => unknown, fail: (problem: string) => void): void {
 }
 
 function readModeration(
-  { url, api_key_env, model, timeout_ms }: Static<typeof moderationSchema>,
+  { url, api_key_env, model, timeout_ms, policy }: Static<typeof moderationSchema>,
   read: Parameters<typeof moderationSettings>[1],
   tell: (problem: string) => void,
 ): ModerationSettings {
@@ -143,5 +148,13 @@ function readModeration(
   if (api_key_env !== undefined && apiKey === null) tell(`moderation names ${api_key_env}, which is not set`)
   const problem = url === undefined ? null : read.urlProblem(url)
   if (problem !== null) tell(`moderation: url ${problem}`)
-  return { url: url ?? null, apiKey, model: model ?? null, timeoutMs: timeout_ms ?? defaultModerationTimeoutMs }
+  if (policy !== undefined && url === undefined)
+    tell('moderation: `policy` belongs to a url; a model has that of its provider')
+  return {
+    url: url ?? null,
+    apiKey,
+    model: model ?? null,
+    timeoutMs: timeout_ms ?? defaultModerationTimeoutMs,
+    ...(policy === undefined ? {} : { policy }),
+  }
 }

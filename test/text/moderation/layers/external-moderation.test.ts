@@ -23,6 +23,7 @@ function world(answer: (init: RequestInit) => Promise<Response>, settings = endp
       return answer(init)
     },
     monotonic: () => now,
+    findModelBreach: () => null,
     after: (_ms, action) => {
       timers.push(action)
       return () => {}

@@ -23,6 +23,7 @@ export function moderationFor(
       monotonic: () => 0,
       after: () => () => {},
       log: { info() {}, warn() {} },
+      findModelBreach: () => null,
       complete: nobody,
       digests: createKeyedDigests(new Uint8Array(32)),
       classifier: openPromptAnalyzer().classifier,
