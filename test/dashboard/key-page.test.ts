@@ -30,7 +30,8 @@ function withBrowser(path: string) {
       body: { name: 'search service', ...rules },
     })
     first = made.body
-    const answer = await gateway.post('/api/v1/chat', { prompt: 'Hi' }, { authorization: `Bearer ${first.key}` })
+    const question = { prompt: 'Hi', constraints: { zdr: true } }
+    const answer = await gateway.post('/api/v1/chat', question, { authorization: `Bearer ${first.key}` })
     requestId = answer.headers.get('x-request-id') ?? ''
     await answer.text()
     const turned = await sendRequest<Key>(gateway, 'POST', `/api/v1/keys/${first.id}/rotate`, {
@@ -210,7 +211,7 @@ function withBrowser(path: string) {
     expect(body).toMatchObject({ fallback: 'same_model', continue: 'any', hedge: true })
   })
 
-  test('Requests: open by ID, and report an unknown one', async () => {
+  test('Requests: open by ID with their constraints and receivers, and report an unknown one', async () => {
     const { page, go } = owner
     await go('requests', 'Requests')
     const field = page.getByLabel('Request ID')
@@ -221,6 +222,9 @@ function withBrowser(path: string) {
     await page.keyboard.press('Enter')
     await page.getByRole('heading', { level: 1, name: 'Request', exact: true }).waitFor()
     expect(page.url()).toContain(`#/requests/${requestId}`)
+    const told = async (name: string) => page.locator('dt', { hasText: name }).locator('+ dd').textContent()
+    expect(await told('Constraints')).toBe('zdr')
+    expect(await told('Receivers')).toMatch(/^\w+ \(zdr, no_training\)$/)
   })
 
   test('Revocation: names the key of the rotation that keeps working', async () => {

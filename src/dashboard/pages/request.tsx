@@ -102,6 +102,8 @@ function Outcome({ record }: { readonly record: RequestRecord }) {
           isModerated && record.layer !== null && ['Layer', record.layer],
           isModerated && record.category !== null && ['Category', record.category],
           ...record.rules.map(rule => [`Rule ${rule.rule}`, tellRule(rule)] as const),
+          record.constraints !== null && ['Constraints', record.constraints.join(', ')],
+          record.receivers !== null && ['Receivers', record.receivers.join(', ') || 'None'],
           record.param !== null && ['Field', record.param],
           record.param_sent !== null && ['Sent', record.param_sent],
           record.param_accepted !== null && ['Accepted', withCode(record.param_accepted)],
