@@ -389,7 +389,7 @@ describe('budgets', () => {
     'lines of src/ledger': [linesUnder('ledger'), 2_910],
     'lines of src/request': [linesUnder('request'), 7_954],
     'lines of src/text': [linesUnder('text'), 10_830],
-    'lines of tests': [filesUnder('test').reduce((sum, path) => sum + getLines(path), 0), 102_206],
+    'lines of tests': [filesUnder('test').reduce((sum, path) => sum + getLines(path), 0), 102_216],
     'files in src': [sizes.size, 660],
     'files of at most 25 lines': [[...sizes.values()].filter(lines => lines <= 25).length, 17],
     'files of more than 300 lines': [[...sizes.values()].filter(lines => lines > 300).length, 49],

@@ -46,6 +46,7 @@ test('examples: have a test each', () => {
     'chat.sh',
     'chat.ts',
     'config.toml',
+    'decisions.ts',
     'gemini.ts',
     'settings.json',
   ])
@@ -90,6 +91,15 @@ describe('examples', () => {
       },
       240_000,
     )
+
+  test('decisions.ts: prints the answers, and fails with a wrong key', async () => {
+    const program = [process.execPath, '-e', getExample('decisions.ts')]
+    const out = await getOutput(program)
+    expect(out).toMatch(/^\{"type":"predicate","name":"needs_current_data","probability":0\.[5-9]/m)
+    expect(out).toMatch(/"choice":"en"/)
+    expect(out).toMatch(/^gateway\/local: [1-9]\d* tokens$/m)
+    await expect(getOutput(program, 'gw_live_wrong')).rejects.toThrow(/invalid/i)
+  })
 
   test('claude-code/settings.json: reaches its model with the key of its helper', async () => {
     const settings = JSON.parse(getExample('claude-code/settings.json'))

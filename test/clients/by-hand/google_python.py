@@ -69,8 +69,10 @@ for status, asked in [(404, {"model": "none"}), (400, {"config": {"temperature":
         check(f"error {status}", False)
     except errors.ClientError as error:
         check(f"error {status}", error.code == status)
+# A client without a name is closed before its request.
+stranger = genai.Client(api_key="wrong", http_options={"base_url": url})
 try:
-    genai.Client(api_key="wrong", http_options={"base_url": url}).models.generate_content(model=models[0], contents="Hi")
+    stranger.models.generate_content(model=models[0], contents="Hi")
     check("wrong key", False)
 except errors.ClientError as error:
     check("wrong key", error.code == 401 and error.status == "UNAUTHENTICATED")
