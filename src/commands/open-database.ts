@@ -46,7 +46,10 @@ export async function withDatabase<T>(
 /** Returns true for errors of a gateway that starts or stops, even while the database is being opened. */
 function mayPass(cause: unknown): boolean {
   if (cause instanceof DataFolderHeld || cause instanceof GatewayError) return true
-  return cause instanceof Error && cause.message.startsWith('The embedded database')
+  if (!(cause instanceof Error)) return false
+  // The holder closed its socket after it was found.
+  const isGone = 'code' in cause && (cause.code === 'ENOENT' || cause.code === 'ECONNREFUSED')
+  return isGone || cause.message.startsWith('The embedded database')
 }
 
 /** Runs `work` on the account of an email address. Rejects if there is none. */

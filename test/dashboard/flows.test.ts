@@ -97,7 +97,7 @@ function withBrowser(path: string) {
     expect(await steps.getByRole('link').allTextContents()).toEqual(['Add a provider', 'Invite a member'])
     await steps.getByRole('button', { name: 'Dismiss' }).click()
     await page.reload()
-    await page.getByRole('heading', { name: 'Saved by caching' }).waitFor()
+    await page.getByRole('heading', { name: 'Saved by routing and caching' }).waitFor()
     expect(await steps.count()).toBe(0)
   })
 
@@ -395,7 +395,11 @@ function withBrowser(path: string) {
     for (const model of [used?.model ?? '', unused]) health.report(model, { outcome: 'soft_failure', cause: 'timeout' })
     health.report('google/gemini-2.5-flash', { outcome: 'unhealthy', cause: 'overloaded' })
     await goFresh('models', 'Models')
-    const row = (model: string) => page.getByRole('row').filter({ has: page.getByText(model, { exact: true }) })
+    const row = (model: string) =>
+      page
+        .getByRole('row')
+        .filter({ has: page.getByText(model, { exact: true }) })
+        .first()
     await row(used?.model ?? '')
       .getByText(/^Timeout, .+ · probe: next request$/)
       .last()
