@@ -79,9 +79,11 @@ describe('page of another origin', () => {
       'POST /v1/embeddings',
       'POST /v1/messages',
       'POST /v1/messages/count_tokens',
+      'POST /v1/models/*',
       'POST /v1/moderations',
       'POST /v1/responses',
       'POST /v1/responses/input_tokens',
+      'POST /v1beta/*',
     ])
     // No change happened: the requests met logout, keys, team and the account's name.
     expect((await sendRequest(gateway, 'GET', '/api/v1/account', { token: person.token })).status).toBe(200)

@@ -104,7 +104,8 @@ describe('unknown fields of a compatible request', () => {
     ['roomy/large', ['top_k'], 'api_base, extra_headers, models, plugins'],
     ['gpt-4.1', [], 'api_base, extra_headers, models, plugins, top_k'],
     ['claude-haiku-4-5', [], 'api_base, extra_headers, models, plugins, top_k'],
-    ['gemini-2.5-flash', [], 'api_base, extra_headers, models, plugins, top_k'],
+    // As `topK`.
+    ['gemini-2.5-flash', [], 'api_base, extra_headers, models, plugins'],
   ])('request to %s: forwards %j and names the rest', async (model, forwarded, dropped) => {
     const nested = [{ role: 'user', content: [{ type: 'text', text: 'Hello', cache_id: 'x' }], api_base: 'x' }]
     const answer = await compatible({ model, messages: nested, ...orders, top_k: 4 })

@@ -9,6 +9,7 @@ import { invalidField, strictObject } from '../validation/validate.ts'
 const flag = Type.Optional(Type.Boolean())
 const word = Type.String({
   pattern: '^[A-Za-z0-9][A-Za-z0-9_./:-]{0,63}$',
+  maxLength: 64,
   description: 'a name of 1 to 64 letters, digits and `_./:-`',
   examples: ['eu'],
 })

@@ -32,7 +32,7 @@ describe('GatewayError', () => {
   test('message names who can change the limit, once, when the status is 402 or 429', () => {
     const rejections = codes.filter(code => [402, 429].includes(errorTable[code].status))
     expect(rejections.length).toBeGreaterThan(8)
-    const who = /The operator of this gateway can .*`bun run gateway|The operator .* at the provider|An owner|is fixed/g
+    const who = /The operator of this gateway can .*`[^`]*accounts |The operator .* at the provider|An owner|is fixed/g
     for (const code of rejections) {
       const error = new GatewayError(code, 'Limit reached.')
       expect({ code, names: error.message.match(who) }).toEqual({ code, names: [expect.any(String)] })
