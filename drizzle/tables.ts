@@ -4,7 +4,6 @@
  */
 import { sql } from 'drizzle-orm'
 import {
-  bigint,
   boolean,
   check,
   doublePrecision,
@@ -24,10 +23,16 @@ import { alertMetrics, budgetKinds, budgetSpans } from '../src/core/alerts/alert
 import { recordedDialects } from '../src/core/usage/usage-record.ts'
 import type { CompletedUsage } from '../src/core/validation/errors.ts'
 import { webhookFormats } from '../src/core/webhooks/events.ts'
-import { createdAt, ofAccount, ofUser, projects, updatedAt, users } from '../src/database/tables.ts'
-
-const time = (name: string) => timestamp(name, { withTimezone: true, mode: 'date' })
-const whole = (name: string) => bigint(name, { mode: 'number' })
+import {
+  createdAt,
+  momentColumn,
+  ofAccount,
+  ofUser,
+  projects,
+  updatedAt,
+  users,
+  wholeColumn,
+} from '../src/database/tables.ts'
 
 /** Roles of users in projects, beside their role in the account. */
 export const projectMembers = pgTable(
@@ -58,7 +63,7 @@ export const sessionTokens = pgTable(
       .notNull()
       .references(() => sessions.id, { onDelete: 'cascade' }),
     createdAt: createdAt(),
-    usedAt: time('used_at'),
+    usedAt: momentColumn('used_at'),
   },
   table => [index('session_tokens_session').on(table.sessionId)],
 )
@@ -73,7 +78,7 @@ export const signInFailures = pgTable(
     failedAt: timestamp('failed_at', { withTimezone: true, mode: 'date' }).array().notNull(),
     /** Number of lockouts: each is longer than the last. */
     locks: integer('locks').notNull().default(0),
-    lockedUntil: time('locked_until'),
+    lockedUntil: momentColumn('locked_until'),
     updatedAt: updatedAt(),
   },
   table => [index('sign_in_failures_updated_at').on(table.updatedAt)],
@@ -88,7 +93,7 @@ export const knownAddresses = pgTable(
      * HMAC of email and network address under the session secret, so that the table does not reveal locations.
      */
     digest: text('digest').notNull(),
-    lastUsedAt: time('last_used_at').notNull(),
+    lastUsedAt: momentColumn('last_used_at').notNull(),
     /** Failed sign-ins since the last successful one. */
     failures: smallint('failures').notNull().default(0),
   },
@@ -109,7 +114,7 @@ export const emailVerifications = pgTable('email_verifications', {
   /** The address it was sent to. It becomes void if the user's address changes. */
   email: text('email').notNull(),
   createdAt: createdAt(),
-  expiresAt: time('expires_at').notNull(),
+  expiresAt: momentColumn('expires_at').notNull(),
 })
 
 export const passwordResets = pgTable(
@@ -121,8 +126,8 @@ export const passwordResets = pgTable(
     /** The address it was sent to. It becomes void if the user's address changes. */
     email: text('email').notNull(),
     createdAt: createdAt(),
-    expiresAt: time('expires_at').notNull(),
-    usedAt: time('used_at'),
+    expiresAt: momentColumn('expires_at').notNull(),
+    usedAt: momentColumn('used_at'),
   },
   table => [index('password_resets_user').on(table.userId)],
 )
@@ -135,7 +140,7 @@ export const userIdentities = pgTable(
     subject: text('subject').notNull(),
     userId: ofUser(),
     createdAt: createdAt(),
-    lastUsedAt: time('last_used_at').notNull(),
+    lastUsedAt: momentColumn('last_used_at').notNull(),
   },
   table => [
     primaryKey({ name: 'user_identities_key', columns: [table.issuer, table.subject] }),
@@ -152,7 +157,7 @@ export const oidcSignIns = pgTable(
     /** Set after the provider has identified the user; null = the browser is at the provider. */
     userId: text('user_id').references(() => users.id),
     createdAt: createdAt(),
-    expiresAt: time('expires_at').notNull(),
+    expiresAt: momentColumn('expires_at').notNull(),
   },
   table => [index('oidc_sign_ins_expires_at').on(table.expiresAt)],
 )
@@ -165,9 +170,9 @@ export const totpSecrets = pgTable('totp_secrets', {
   /** Sealed under the gateway's secret. */
   secret: text('secret').notNull(),
   /** Null = not confirmed by a first code, and without effect. */
-  confirmedAt: time('confirmed_at'),
+  confirmedAt: momentColumn('confirmed_at'),
   /** Time step of the last accepted code: codes of this step and earlier ones are rejected. */
-  lastStep: whole('last_step').notNull().default(0),
+  lastStep: wholeColumn('last_step').notNull().default(0),
   createdAt: createdAt(),
 })
 
@@ -197,7 +202,7 @@ export const idempotencyKeys = pgTable(
     /** Usage, if the request is metered. */
     usage: jsonb('usage').$type<CompletedUsage>(),
     /** No request runs longer: after this time its instance has died. */
-    leaseEndsAt: time('lease_ends_at').notNull(),
+    leaseEndsAt: momentColumn('lease_ends_at').notNull(),
     createdAt: createdAt(),
   },
   table => [
@@ -220,12 +225,12 @@ export const webhookEndpoints = pgTable(
     secret: text('secret').notNull(),
     /** The secret before the last rotation, sealed. It signs too until `previousUntil`. */
     previousSecret: text('previous_secret'),
-    previousUntil: time('previous_until'),
+    previousUntil: momentColumn('previous_until'),
     /** Null = enabled. */
-    disabledAt: time('disabled_at'),
+    disabledAt: momentColumn('disabled_at'),
     disabledBy: text('disabled_by', { enum: ['user', 'failures'] }),
     /** First failed attempt since the last successful one; null = the last one succeeded. */
-    failingSince: time('failing_since'),
+    failingSince: momentColumn('failing_since'),
     createdAt: createdAt(),
     /** Form of its requests. */
     format: text('format', { enum: [...webhookFormats] })
@@ -260,9 +265,9 @@ export const webhookDeliveries = pgTable(
       .default('pending'),
     attempts: smallint('attempts').notNull().default(0),
     /** When it is sent, retried, or claimable again after the death of its sender. */
-    dueAt: time('due_at').notNull().default(sql`clock_timestamp()`),
-    createdAt: time('created_at').notNull().default(sql`clock_timestamp()`),
-    attemptedAt: time('attempted_at'),
+    dueAt: momentColumn('due_at').notNull().default(sql`clock_timestamp()`),
+    createdAt: momentColumn('created_at').notNull().default(sql`clock_timestamp()`),
+    attemptedAt: momentColumn('attempted_at'),
     /** HTTP status of the last attempt; null = no response. */
     responseStatus: smallint('response_status'),
     /** Code of the last failed attempt. */
@@ -285,7 +290,7 @@ export const rejectedRequests = pgTable(
   'rejected_requests',
   {
     requestId: text('request_id').primaryKey(),
-    at: time('at').notNull(),
+    at: momentColumn('at').notNull(),
     accountId: text('account_id').notNull(),
     keyId: text('key_id').notNull(),
     /** Known models only: an unknown name may be a secret in the wrong field. */
@@ -318,8 +323,8 @@ export const usageReplaced = pgTable(
     requestId: text('request_id').notNull(),
     accountId: text('account_id').notNull(),
     /** Time of the request. */
-    at: time('at').notNull(),
-    replacedAt: time('replaced_at').notNull(),
+    at: momentColumn('at').notNull(),
+    replacedAt: momentColumn('replaced_at').notNull(),
     /** The whole row, by its column names. */
     row: jsonb('row').notNull(),
   },
@@ -335,7 +340,7 @@ export const usageReplaced = pgTable(
  */
 export const usageNearMidnight = pgTable('usage_near_midnight', {
   requestId: text('request_id').primaryKey(),
-  at: time('at').notNull(),
+  at: momentColumn('at').notNull(),
 })
 
 /** Accounts with learning data: their writes are serialized by this row, which also shows that caches are outdated. */
@@ -345,7 +350,7 @@ export const learningAccounts = pgTable(
     accountId: text('account_id').primaryKey(),
     /** Number of deletions: entries routed under an earlier epoch are rejected whenever they arrive. */
     epoch: integer('epoch').notNull().default(0),
-    erasedAt: time('erased_at'),
+    erasedAt: momentColumn('erased_at'),
     /** Entries of epochs before this one are removed. */
     sweptEpoch: integer('swept_epoch').notNull().default(0),
     updatedAt: updatedAt(),
@@ -370,8 +375,8 @@ export const learningState = pgTable(
     requests: integer('requests').notNull(),
     entries: integer('entries').notNull(),
     /** Epoch milliseconds. */
-    since: whole('since').notNull(),
-    at: whole('at').notNull(),
+    since: wholeColumn('since').notNull(),
+    at: wholeColumn('at').notNull(),
     weight: real('weight').notNull(),
     quality: real('quality').notNull(),
     spread: real('spread').notNull(),
@@ -410,8 +415,8 @@ export const invitations = pgTable(
     /** SHA-256 of the token, hex. */
     digest: text('digest').notNull().unique('invitations_digest'),
     createdAt: createdAt(),
-    expiresAt: time('expires_at').notNull(),
-    acceptedAt: time('accepted_at'),
+    expiresAt: momentColumn('expires_at').notNull(),
+    acceptedAt: momentColumn('accepted_at'),
   },
   table => [
     index('invitations_account').on(table.accountId),
@@ -430,7 +435,7 @@ export const auditLog = pgTable(
     /** Ascends with time: the position of a page. */
     id: text('id').primaryKey(),
     accountId: text('account_id').notNull(),
-    at: time('at').notNull().default(sql`clock_timestamp()`),
+    at: momentColumn('at').notNull().default(sql`clock_timestamp()`),
     actor: text('actor', { enum: ['user', 'cli', 'system'] }).notNull(),
     /** The user; null = the operator or the gateway itself. */
     userId: text('user_id'),
@@ -458,10 +463,10 @@ export const sessions = pgTable(
     /** User agent of the client, truncated. */
     userAgent: text('user_agent'),
     createdAt: createdAt(),
-    lastUsedAt: time('last_used_at').notNull(),
-    expiresAt: time('expires_at').notNull(),
+    lastUsedAt: momentColumn('last_used_at').notNull(),
+    expiresAt: momentColumn('expires_at').notNull(),
     /** A session of single sign-on cannot be refreshed beyond this time; null = started with a password. */
-    endsAt: time('ends_at'),
+    endsAt: momentColumn('ends_at'),
     /** Name and scopes of a management key, a session that its user created for a program; null = a person's session. */
     name: text('name'),
     scopes: text('scopes').array().$type<ManagementScope[]>(),
@@ -492,9 +497,9 @@ export const alertRules = pgTable(
     firing: jsonb('firing').$type<string[]>().notNull().default([]),
     /** The last computed value; null = too few requests. */
     value: doublePrecision('value'),
-    changedAt: time('changed_at'),
+    changedAt: momentColumn('changed_at'),
     /** When it is evaluated next. */
-    dueAt: time('due_at').notNull().default(sql`clock_timestamp()`),
+    dueAt: momentColumn('due_at').notNull().default(sql`clock_timestamp()`),
     /** Sums at the start of the window; null = no window has started. */
     since: jsonb('since').$type<{ day: string; requests: number; failed: number; latency: number[] }>(),
     createdAt: createdAt(),

@@ -1,6 +1,7 @@
 /**
- * The Postgres tables that queries read through Drizzle, and their row types; `drizzle/tables.ts` has the others. Money is an integer of 1e-8 USD. `updated_at` is written
- * by the database's own clock, since every instance's cache uses it to find changes.
+ * The Postgres tables that queries read through Drizzle, and their row types; `drizzle/tables.ts` has the others. Money is an
+ * integer of 1e-8 USD. `updated_at` is written by the database's own clock, since every instance's cache uses it to find
+ * changes.
  */
 import { sql } from 'drizzle-orm'
 import {
@@ -28,9 +29,9 @@ import type { ConstraintsRow } from '../core/policy/constraints.ts'
 import type { AccountRuleRow } from '../core/policy/rules.ts'
 import { type AttemptRecord, type RequestTrace, recordedDialects, unpricedKinds } from '../core/usage/usage-record.ts'
 
-const time = (name: string) => timestamp(name, { withTimezone: true, mode: 'date' })
-const whole = (name: string) => bigint(name, { mode: 'number' })
-export const createdAt = () => time('created_at').notNull()
+export const momentColumn = (name: string) => timestamp(name, { withTimezone: true, mode: 'date' })
+export const wholeColumn = (name: string) => bigint(name, { mode: 'number' })
+export const createdAt = () => momentColumn('created_at').notNull()
 export const ofAccount = () =>
   text('account_id')
     .notNull()
@@ -39,7 +40,7 @@ export const ofUser = () =>
   text('user_id')
     .notNull()
     .references(() => users.id)
-export const updatedAt = () => time('updated_at').notNull().default(sql`clock_timestamp()`)
+export const updatedAt = () => momentColumn('updated_at').notNull().default(sql`clock_timestamp()`)
 
 export const accounts = pgTable(
   'accounts',
@@ -50,24 +51,24 @@ export const accounts = pgTable(
     /** Null = the plan's limit. */
     requestsPerMinute: integer('requests_per_minute'),
     concurrentRequests: integer('concurrent_requests'),
-    dailyTokens: whole('daily_tokens'),
-    dailyCostMicrocents: whole('daily_cost_microcents'),
+    dailyTokens: wholeColumn('daily_tokens'),
+    dailyCostMicrocents: wholeColumn('daily_cost_microcents'),
     /**
      * Counts plan changes. A change names the version that it was based on, so that the second of two concurrent ones
      * is rejected.
      */
     version: integer('version').notNull().default(0),
     /** The current 30-day cycle; null on a plan without billing. */
-    cycleStartedAt: time('cycle_started_at'),
-    cycleEndsAt: time('cycle_ends_at'),
+    cycleStartedAt: momentColumn('cycle_started_at'),
+    cycleEndsAt: momentColumn('cycle_ends_at'),
     /** Set by a downgrade: the plan after the cycle. */
     planAfterCycle: text('plan_after_cycle', { enum: ['evaluation', 'usage'] }),
     /** End of the grace period that the removal of the payment method started. */
-    graceEndsAt: time('grace_ends_at'),
+    graceEndsAt: momentColumn('grace_ends_at'),
     /** When the first unpaid invoice was declined, which starts its grace period. Null = no invoice is unpaid. */
-    unpaidSince: time('unpaid_since'),
+    unpaidSince: momentColumn('unpaid_since'),
     /** Per billing cycle, or per UTC calendar month without billing (`core/billing/grace.ts`); null = none. */
-    softCapMicrocents: whole('soft_cap_microcents'),
+    softCapMicrocents: wholeColumn('soft_cap_microcents'),
     /** Whether its requests may search the web and fetch pages. */
     web: boolean('web').notNull().default(true),
     /** Fallback policy of its requests; null = `any`. */
@@ -83,8 +84,8 @@ export const accounts = pgTable(
     /** `provider/model` that savings compare with; null = the operator's. */
     baselineModel: text('baseline_model'),
     /** Total amount ever billed to the account, as of `balanceAt`. */
-    balanceMicrocents: whole('balance_microcents').notNull().default(0),
-    balanceAt: time('balance_at'),
+    balanceMicrocents: wholeColumn('balance_microcents').notNull().default(0),
+    balanceAt: momentColumn('balance_at'),
     /** Whether users who sign in with a password must set up two-factor sign-in. */
     requiresTotp: boolean('requires_totp').notNull().default(false),
     stripeCustomerId: text('stripe_customer_id').unique('accounts_stripe_customer'),
@@ -94,7 +95,7 @@ export const accounts = pgTable(
      * The account was deleted: nothing names people any more, the row stays for usage and invoices
      * (`console/account/store.ts`).
      */
-    deletedAt: time('deleted_at'),
+    deletedAt: momentColumn('deleted_at'),
     createdAt: createdAt(),
     updatedAt: updatedAt(),
   },
@@ -127,16 +128,16 @@ export const users = pgTable(
     role: text('role', { enum: ['owner', 'admin', 'member', 'viewer'] }).notNull(),
     createdAt: createdAt(),
     /** Until then the password signs in where only single sign-on does otherwise: set by the operator's reset. */
-    passwordSignInUntil: time('password_sign_in_until'),
+    passwordSignInUntil: momentColumn('password_sign_in_until'),
     /** The address is not confirmed yet; null = confirmed, or no confirmation was required. */
-    unverifiedSince: time('unverified_since'),
+    unverifiedSince: momentColumn('unverified_since'),
     /** The mailbox, the identity provider or a user whose own address is proven vouches for the address. */
     emailProven: boolean('email_proven').notNull().default(true),
     /**
      * The user left or was removed: email and password are blanked, the row stays for keys and records that reference
      * it.
      */
-    removedAt: time('removed_at'),
+    removedAt: momentColumn('removed_at'),
   },
   table => [
     index('users_account').on(table.accountId),
@@ -158,9 +159,9 @@ export const apiKeys = pgTable(
     digest: text('digest').notNull().unique('api_keys_digest'),
     createdAt: createdAt(),
     updatedAt: updatedAt(),
-    lastUsedAt: time('last_used_at'),
-    revokedAt: time('revoked_at'),
-    expiresAt: time('expires_at'),
+    lastUsedAt: momentColumn('last_used_at'),
+    revokedAt: momentColumn('revoked_at'),
+    expiresAt: momentColumn('expires_at'),
     /** The first key of the key lineage, whose keys share usage; null = the key itself. */
     lineId: text('line_id'),
     /** Whether its requests may use the web, if the account's may. */
@@ -186,9 +187,9 @@ export const apiKeys = pgTable(
     /** UTC day of the newest unbilled usage beyond reservations; null = none. */
     shortfallDay: date('shortfall_day', { mode: 'string' }),
     /** Sum of that day, and the request with the largest part of it. */
-    shortfallMicrocents: whole('shortfall_microcents').notNull().default(0),
+    shortfallMicrocents: wholeColumn('shortfall_microcents').notNull().default(0),
     shortfallRequestId: text('shortfall_request_id'),
-    shortfallRequestMicrocents: whole('shortfall_request_microcents').notNull().default(0),
+    shortfallRequestMicrocents: wholeColumn('shortfall_request_microcents').notNull().default(0),
   },
   table => [
     index('api_keys_account').on(table.accountId),
@@ -213,7 +214,7 @@ export const projects = pgTable(
     /** Constraints on who may receive its requests; null = none. */
     constraints: jsonb('constraints').$type<ConstraintsRow>(),
     /** An archived project has no valid key; its usage stays. */
-    archivedAt: time('archived_at'),
+    archivedAt: momentColumn('archived_at'),
   },
   table => [index('projects_account').on(table.accountId)],
 )
@@ -284,7 +285,7 @@ export const paymentMethods = pgTable(
     brand: text('brand'),
     lastFour: text('last_four'),
     createdAt: createdAt(),
-    removedAt: time('removed_at'),
+    removedAt: momentColumn('removed_at'),
   },
   table => [
     uniqueIndex('payment_methods_active').on(table.accountId).where(sql`${table.removedAt} is null`),
@@ -303,8 +304,8 @@ export const planChanges = pgTable(
     toPlan: text('to_plan', { enum: ['evaluation', 'usage'] }).notNull(),
     /** Null = the gateway itself, or its operator. */
     userId: text('user_id').references(() => users.id),
-    requestedAt: time('requested_at').notNull(),
-    effectiveAt: time('effective_at').notNull(),
+    requestedAt: momentColumn('requested_at').notNull(),
+    effectiveAt: momentColumn('effective_at').notNull(),
   },
   table => [
     primaryKey({ name: 'plan_changes_key', columns: [table.accountId, table.version] }),
@@ -321,10 +322,10 @@ export const billingCycles = pgTable(
   {
     id: text('id').primaryKey(),
     accountId: ofAccount(),
-    startsAt: time('starts_at').notNull(),
-    endsAt: time('ends_at').notNull(),
+    startsAt: momentColumn('starts_at').notNull(),
+    endsAt: momentColumn('ends_at').notNull(),
     /** When its invoice was created. */
-    closedAt: time('closed_at'),
+    closedAt: momentColumn('closed_at'),
   },
   table => [
     unique('billing_cycles_start').on(table.accountId, table.startsAt),
@@ -345,11 +346,11 @@ export const invoices = pgTable(
       .references(() => billingCycles.id),
     status: text('status', { enum: ['open', 'paid', 'unpaid', 'void'] }).notNull(),
     /** The exact sum of its lines. */
-    totalMicrocents: whole('total_microcents').notNull(),
+    totalMicrocents: wholeColumn('total_microcents').notNull(),
     /** Amount charged, in whole cents. */
-    totalCents: whole('total_cents').notNull(),
-    issuedAt: time('issued_at').notNull(),
-    paidAt: time('paid_at'),
+    totalCents: wholeColumn('total_cents').notNull(),
+    issuedAt: momentColumn('issued_at').notNull(),
+    paidAt: momentColumn('paid_at'),
     stripeInvoiceId: text('stripe_invoice_id').unique('invoices_stripe'),
     updatedAt: updatedAt(),
   },
@@ -370,12 +371,12 @@ export const invoiceLines = pgTable(
       .references(() => invoices.id),
     /** `provider/model`. */
     model: text('model').notNull(),
-    requests: whole('requests').notNull(),
-    inputTokens: whole('input_tokens').notNull(),
-    cachedInputTokens: whole('cached_input_tokens').notNull(),
-    outputTokens: whole('output_tokens').notNull(),
-    reasoningTokens: whole('reasoning_tokens').notNull(),
-    amountMicrocents: whole('amount_microcents').notNull(),
+    requests: wholeColumn('requests').notNull(),
+    inputTokens: wholeColumn('input_tokens').notNull(),
+    cachedInputTokens: wholeColumn('cached_input_tokens').notNull(),
+    outputTokens: wholeColumn('output_tokens').notNull(),
+    reasoningTokens: wholeColumn('reasoning_tokens').notNull(),
+    amountMicrocents: wholeColumn('amount_microcents').notNull(),
   },
   table => [
     primaryKey({ name: 'invoice_lines_key', columns: [table.invoiceId, table.model] }),
@@ -396,8 +397,8 @@ export const webhookEvents = pgTable(
     objectId: text('object_id'),
     accountId: text('account_id').references(() => accounts.id),
     /** When it occurred, by the processor's clock. */
-    occurredAt: time('occurred_at').notNull(),
-    receivedAt: time('received_at').notNull(),
+    occurredAt: momentColumn('occurred_at').notNull(),
+    receivedAt: momentColumn('received_at').notNull(),
   },
   table => [
     index('webhook_events_object').on(table.objectId),
@@ -415,7 +416,7 @@ export const usageRecords = pgTable(
   'usage_records',
   {
     requestId: text('request_id').notNull(),
-    at: time('at').notNull(),
+    at: momentColumn('at').notNull(),
     accountId: text('account_id').notNull(),
     keyId: text('key_id').notNull(),
     provider: text('provider').notNull(),
@@ -433,33 +434,33 @@ export const usageRecords = pgTable(
     status: text('status', { enum: ['completed', 'failed', 'client_closed', 'blocked'] }).notNull(),
     errorCode: text('error_code'),
     finishReason: text('finish_reason'),
-    inputTokens: whole('input_tokens').notNull(),
-    cachedInputTokens: whole('cached_input_tokens').notNull(),
-    cacheWriteTokens: whole('cache_write_tokens').notNull(),
-    outputTokens: whole('output_tokens').notNull(),
-    reasoningTokens: whole('reasoning_tokens').notNull(),
+    inputTokens: wholeColumn('input_tokens').notNull(),
+    cachedInputTokens: wholeColumn('cached_input_tokens').notNull(),
+    cacheWriteTokens: wholeColumn('cache_write_tokens').notNull(),
+    outputTokens: wholeColumn('output_tokens').notNull(),
+    reasoningTokens: wholeColumn('reasoning_tokens').notNull(),
     estimated: boolean('estimated').notNull(),
-    billedMicrocents: whole('billed_microcents').notNull(),
-    reservedMicrocents: whole('reserved_microcents').notNull(),
+    billedMicrocents: wholeColumn('billed_microcents').notNull(),
+    reservedMicrocents: wholeColumn('reserved_microcents').notNull(),
     /** Unbilled usage beyond the reservation. */
-    shortfallMicrocents: whole('shortfall_microcents').notNull().default(0),
+    shortfallMicrocents: wholeColumn('shortfall_microcents').notNull().default(0),
     /** Parts of the billed amount. */
-    searchMicrocents: whole('search_microcents').notNull().default(0),
-    fetchMicrocents: whole('fetch_microcents').notNull().default(0),
-    hedgeMicrocents: whole('hedge_microcents').notNull().default(0),
+    searchMicrocents: wholeColumn('search_microcents').notNull().default(0),
+    fetchMicrocents: wholeColumn('fetch_microcents').notNull().default(0),
+    hedgeMicrocents: wholeColumn('hedge_microcents').notNull().default(0),
     /** Catalog cost of calls with the account's own provider keys, which is not billed; null = there were none. */
-    ownKeyMicrocents: whole('own_key_microcents'),
+    ownKeyMicrocents: wholeColumn('own_key_microcents'),
     /** The part of its usage without a known price; null = none. */
     unpriced: text('unpriced', { enum: [...unpricedKinds] }),
     /** Cost at the baseline model minus what was paid, negative if that was more; null = not comparable. */
-    routingSavedMicrocents: whole('routing_saved_microcents'),
+    routingSavedMicrocents: wholeColumn('routing_saved_microcents'),
     /** What the prompt cache saved, negative if writing cost more; null = it was not used. */
-    cacheSavedMicrocents: whole('cache_saved_microcents'),
+    cacheSavedMicrocents: wholeColumn('cache_saved_microcents'),
     attempts: smallint('attempts').notNull(),
     /** Attempts in order. */
     tried: jsonb('tried').$type<AttemptRecord[]>(),
-    latencyMs: whole('latency_ms').notNull(),
-    firstTokenMs: whole('first_token_ms'),
+    latencyMs: wholeColumn('latency_ms').notNull(),
+    firstTokenMs: wholeColumn('first_token_ms'),
     metadata: jsonb('metadata').$type<Record<string, string>>(),
     /** Routing and attempts as numbers (`core/usage/usage-record.ts`); null = a checkpoint. */
     trace: jsonb('trace').$type<RequestTrace>(),
@@ -478,7 +479,7 @@ export const usageRecords = pgTable(
     rating: smallint('rating'),
     isHelpful: boolean('is_helpful'),
     ratedQuality: real('rated_quality'),
-    ratedAt: time('rated_at'),
+    ratedAt: momentColumn('rated_at'),
   },
   table => [
     primaryKey({ name: 'usage_records_key', columns: [table.requestId, table.at] }),
@@ -519,20 +520,20 @@ export const usageRecords = pgTable(
 )
 
 const dailySums = () => ({
-  requests: whole('requests').notNull(),
-  completed: whole('completed').notNull(),
+  requests: wholeColumn('requests').notNull(),
+  completed: wholeColumn('completed').notNull(),
   /** Failed or blocked requests; client disconnects are in neither count. */
-  failed: whole('failed').notNull().default(0),
-  inputTokens: whole('input_tokens').notNull(),
-  cachedInputTokens: whole('cached_input_tokens').notNull(),
-  outputTokens: whole('output_tokens').notNull(),
-  reasoningTokens: whole('reasoning_tokens').notNull(),
-  billedMicrocents: whole('billed_microcents').notNull(),
+  failed: wholeColumn('failed').notNull().default(0),
+  inputTokens: wholeColumn('input_tokens').notNull(),
+  cachedInputTokens: wholeColumn('cached_input_tokens').notNull(),
+  outputTokens: wholeColumn('output_tokens').notNull(),
+  reasoningTokens: wholeColumn('reasoning_tokens').notNull(),
+  billedMicrocents: wholeColumn('billed_microcents').notNull(),
   /** Catalog cost of calls with the account's own provider keys. */
-  ownKeyMicrocents: whole('own_key_microcents').notNull().default(0),
+  ownKeyMicrocents: wholeColumn('own_key_microcents').notNull().default(0),
   /** Negative if more was paid. */
-  routingSavedMicrocents: whole('routing_saved_microcents').notNull().default(0),
-  cacheSavedMicrocents: whole('cache_saved_microcents').notNull().default(0),
+  routingSavedMicrocents: wholeColumn('routing_saved_microcents').notNull().default(0),
+  cacheSavedMicrocents: wholeColumn('cache_saved_microcents').notNull().default(0),
   /**
    * Latency counts of completed requests, total and to the first content, in the buckets of
    * `core/usage/latency-histogram.ts`.
@@ -599,7 +600,7 @@ export const billingNotices = pgTable(
       .notNull()
       .default('pending'),
     /** When it is sent or retried. */
-    dueAt: time('due_at').notNull(),
+    dueAt: momentColumn('due_at').notNull(),
     attempts: smallint('attempts').notNull().default(0),
     createdAt: createdAt(),
     /** What an alert says; its row is deleted when it is sent. Null = of billing, which is read when it is sent. */

@@ -474,7 +474,7 @@ describeNeeding('postgres', 'own keys', () => {
   })
 
   test.each([
-    ['of the operator alone', 'operator', 'the operator allows none'],
+    ['of the operator only', 'operator', 'the operator allows none'],
     ['of nobody', 'off', 'the operator allows none'],
     ['at public addresses', 'on', 'address of the operator'],
   ] as const)('own keys: serve nothing when the setting allows only keys %s', async (_, storedKeys, reason) => {
