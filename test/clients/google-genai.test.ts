@@ -229,7 +229,7 @@ describe('@google/genai', () => {
 
   test('throws for a truncated stream, and never sees its end', async () => {
     for (const model of oneEach) {
-      const contents = 'Tell me [[sim:tokens=300, chunk=8, cut_after=40]]'
+      const contents = 'Tell me [[sim:tokens=300, chunk=10, reasoning=0, pace_ms=150, cut_after=4]]'
       let text = ''
       let end: unknown
       const headers = { 'x-gateway-continue': 'off' }
