@@ -14,7 +14,17 @@ import {
   keptFigures,
   withCatalogUpdate,
 } from '../models/catalog-update.ts'
-import { CommandFailure, columns, command, json, print, printJson, readNamedFile, UsageError } from './command.ts'
+import {
+  CommandFailure,
+  columns,
+  command,
+  json,
+  print,
+  printError,
+  printJson,
+  readNamedFile,
+  UsageError,
+} from './command.ts'
 
 const fetchMs = 30_000
 
@@ -98,12 +108,23 @@ function keepHistory(catalogFile: string, entry: InstalledUpdate): void {
 function showHistory(catalogFile: string, asJson = false): void {
   const path = historyPath(catalogFile)
   const lines = existsSync(path) ? readNamedFile(path).toString('utf8').split('\n') : []
-  const entries = lines.filter(line => line !== '').map((line): InstalledUpdate => JSON.parse(line))
+  const entries = lines.flatMap(readEntry)
+  const torn = lines.filter(line => line !== '').length - entries.length
+  if (torn > 0) printError(`${path}: unreadable lines, left out: ${torn}.`)
   const rows = entries.flatMap(({ installed_at: at, date, changed }) =>
     changed.map(({ model, field, from, to }) => [at, date, model, field, from ?? '-', to ?? '-']),
   )
   if (asJson) printJson({ data: entries })
   else print(...columns([['INSTALLED', 'CATALOG', 'MODEL', 'FIELD', 'BEFORE', 'AFTER'], ...rows]))
+}
+
+/** A full disk or a crash may have torn a line. */
+function readEntry(line: string): readonly InstalledUpdate[] {
+  try {
+    return [JSON.parse(line)]
+  } catch {
+    return []
+  }
 }
 
 function describe(changed: readonly CatalogDifference[], kept: readonly CatalogDifference[]): string[] {

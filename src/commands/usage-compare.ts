@@ -73,7 +73,7 @@ export async function compareUsage(
     lines: [
       `${given.format.name}, ${from} to ${to}: ${lines.length} lines of usage, ${differences.length} differences.`,
       ...(otherKeys === 0 ? [] : [`${otherKeys} lines of other keys were left out.`]),
-      ...(unread === 0 ? [] : [`${unread} lines have no day or no model.`]),
+      ...(unread === 0 ? [] : [`Lines without a day or a model, or with other cells than the head: ${unread}.`]),
       ...(differences.length === 0
         ? []
         : columns([['DAY', 'MODEL', 'CAUSE', 'PROVIDER / LEDGER', 'ID'], ...differences.map(toRow)])),

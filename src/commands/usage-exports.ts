@@ -63,7 +63,7 @@ export type UsageExport = {
   readonly lines: readonly ExportLine[]
   /** Rows of other keys, which were left out. */
   readonly otherKeys: number
-  /** Rows without a day or a model. */
+  /** Rows without a day or a model, or with another number of cells than the head. */
   readonly unread: number
   /** Half of the last decimal place of the costs, in units of 1e-8 USD. */
   readonly precision: number
@@ -72,7 +72,7 @@ export type UsageExport = {
 /** Reads an export, of only one key of the provider if it is named. Throws `CommandFailure` if the format is unknown. */
 export function readExport(text: string, key: string | null): UsageExport {
   const body = text.replace(/^\uFEFF/, '')
-  const table = /^\s*[[{]/.test(body) ? jsonRows(body) : csvTable(body)
+  const { table, uneven } = /^\s*[[{]/.test(body) ? { table: jsonRows(body), uneven: 0 } : csvTable(body)
   const [first] = table
   const format = formats.find(({ needs }) => needs.every(name => first?.has(name)))
   if (format === undefined)
@@ -94,7 +94,7 @@ export function readExport(text: string, key: string | null): UsageExport {
     format,
     lines,
     otherKeys: used.length - own.length,
-    unread: own.length - read.length,
+    unread: own.length - read.length + uneven,
     precision: (costUnit * 1e8) / 10 ** decimals / 2,
   }
 }
@@ -154,18 +154,21 @@ function dayIn(text: string | null): string | null {
   return day.startsWith('20') && (!isDay || day === text) ? day : null
 }
 
-/** Returns the rows below the first line that is the head of a known format; exports begin with lines about the invoice. */
-function csvTable(text: string): readonly Row[] {
+/**
+ * Returns the rows below the first line that is the head of a known format; exports begin with lines about the invoice.
+ * `uneven` counts rows with another number of cells: their columns are unknown.
+ */
+function csvTable(text: string): { readonly table: readonly Row[]; readonly uneven: number } {
   const all = csvRows(text)
   const at = all.findIndex(cells => {
     const head = new Set(cells.map(snake))
     return formats.some(({ needs }) => needs.every(name => head.has(name)))
   })
   const head = all[at]?.map(snake) ?? []
-  return all
-    .slice(at + 1)
-    .filter(cells => cells.length === head.length)
-    .map(cells => new Map(head.map((name, column) => [name, (cells[column] ?? '').trim()])))
+  const rows = all.slice(at + 1).filter(cells => cells.some(cell => cell.trim() !== ''))
+  const even = rows.filter(cells => cells.length === head.length)
+  const table = even.map(cells => new Map(head.map((name, column) => [name, (cells[column] ?? '').trim()])))
+  return { table, uneven: rows.length - even.length }
 }
 
 /** `lineItem/UsageType`, `Usage type` and `usage.type` become snake case. */

@@ -116,6 +116,15 @@ test('models update: prints that a catalog is installed only when it is', async 
   expect(installedOnly.stderr).toContain(`Cannot write ${catalog}.history: it is a folder.`)
 })
 
+test('models update: prints the history without lines that a crash has torn', async () => {
+  const catalog = join(folder, 'torn-history.json')
+  const line = JSON.stringify({ installed_at: '2026-05-01T00:00:00.000Z', date: '2026-05-01', changed: [] })
+  writeFileSync(`${catalog}.history`, `${line}\n${line.slice(0, 30)}${line}\n${line}\n`)
+  const { code, stdout, stderr } = await updateFrom(['--history', '--json'], { MODEL_CATALOG: catalog })
+  expect([code, JSON.parse(stdout).data.length]).toEqual([0, 2])
+  expect(stderr).toBe(`${catalog}.history: unreadable lines, left out: 1.\n`)
+})
+
 test('models update: prints figures of the operator, which it does not replace', async () => {
   const config = write(
     'gateway.json',

@@ -446,6 +446,12 @@ describe('readExport', () => {
     expect(message.split('\n')).toHaveLength(1)
   })
 
+  test('counts the lines that it cannot read: torn, with an unquoted comma, without a model', () => {
+    const others = ['2026-06-01,0.01', `${activityRow},x`, `${day(1)},0.01,1,10,5,`, '']
+    const { lines, unread } = readExport([activity, activityRow, ...others, activityRow].join('\n'), null)
+    expect([lines.length, unread]).toEqual([2, 3])
+  })
+
   test('reads every line when there are 200,000', () => {
     const { lines, precision } = readExport(`${activity}\r\n${`${activityRow}\r\n`.repeat(200_000)}`, null)
     expect([lines.length, lines.at(-1)?.input, precision]).toEqual([200_000, 10, 500_000])
