@@ -663,8 +663,7 @@ CREATE INDEX "sessions_expires_at" ON "sessions" USING btree ("expires_at");--> 
 CREATE INDEX "sign_in_failures_updated_at" ON "sign_in_failures" USING btree ("updated_at");--> statement-breakpoint
 CREATE INDEX "usage_records_page" ON "usage_records" USING btree ("account_id","at" DESC NULLS FIRST,"request_id" DESC NULLS FIRST);--> statement-breakpoint
 CREATE INDEX "usage_records_key_page" ON "usage_records" USING btree ("key_id","at" DESC NULLS FIRST,"request_id" DESC NULLS FIRST);--> statement-breakpoint
-CREATE INDEX "usage_records_failed_page" ON "usage_records" USING btree ("account_id","at" DESC NULLS FIRST,"request_id" DESC NULLS FIRST) WHERE "usage_records"."status" <> 'completed';--> statement-breakpoint
-CREATE INDEX "usage_records_unpriced_page" ON "usage_records" USING btree ("account_id","at" DESC NULLS FIRST,"request_id" DESC NULLS FIRST) WHERE "usage_records"."unpriced" is not null;--> statement-breakpoint
+CREATE INDEX "usage_records_marked_page" ON "usage_records" USING btree ("account_id","at" DESC NULLS FIRST,"request_id" DESC NULLS FIRST) WHERE "usage_records"."status" <> 'completed' or "usage_records"."unpriced" is not null;--> statement-breakpoint
 CREATE INDEX "usage_records_upstream" ON "usage_records" USING btree ("upstream_id") WHERE "usage_records"."upstream_id" is not null;--> statement-breakpoint
 CREATE INDEX "usage_replaced_at" ON "usage_replaced" USING btree ("at");--> statement-breakpoint
 CREATE INDEX "usage_tags_daily_day" ON "usage_tags_daily" USING btree ("account_id","day");--> statement-breakpoint

@@ -486,14 +486,11 @@ export const usageRecords = pgTable(
     // Newest first, ordered by ID within one millisecond: a page begins after the last row of the previous one.
     index('usage_records_page').on(table.accountId, table.at.desc().nullsFirst(), table.requestId.desc().nullsFirst()),
     index('usage_records_key_page').on(table.keyId, table.at.desc().nullsFirst(), table.requestId.desc().nullsFirst()),
-    // Failed requests are filtered most and are rare: the index is nearly free, and they are found without scanning
-    // successful ones.
-    index('usage_records_failed_page')
+    // Failed and unpriced requests are filtered most and are rare: the index is nearly free, and they are found without
+    // scanning the others.
+    index('usage_records_marked_page')
       .on(table.accountId, table.at.desc().nullsFirst(), table.requestId.desc().nullsFirst())
-      .where(sql`${table.status} <> 'completed'`),
-    index('usage_records_unpriced_page')
-      .on(table.accountId, table.at.desc().nullsFirst(), table.requestId.desc().nullsFirst())
-      .where(sql`${table.unpriced} is not null`),
+      .where(sql`${table.status} <> 'completed' or ${table.unpriced} is not null`),
     index('usage_records_upstream').on(table.upstreamId).where(sql`${table.upstreamId} is not null`),
     check('usage_records_quality', sql`${table.quality} between 0 and 1`),
     check(
