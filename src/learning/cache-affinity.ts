@@ -154,8 +154,8 @@ export function createCacheAffinity(clock: Pick<Clock, 'monotonic'>, salt: Uint8
 
 type Keys = { readonly conversation: string; readonly system: string | null; readonly systemTokens: number }
 
-/** How long the state of a conversation is kept after its last turn. */
-const stateMs = 3_600_000
+/** How long the state of a conversation is kept after its last turn: people come back to a task after hours. */
+const stateMs = 12 * 3_600_000
 const digestCharacters = 16
 const charactersPerToken = 4
 

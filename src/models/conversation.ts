@@ -56,8 +56,13 @@ export type TurnFacts = {
   readonly inputTokens: number
 }
 
-/** A model at an effort, and its score for a level. */
-export type Pair = { readonly model: string; readonly effort: ChosenEffort; readonly score: number }
+/** A model at an effort, with its score and its quality (0–1) for a level. */
+export type Pair = {
+  readonly model: string
+  readonly effort: ChosenEffort
+  readonly score: number
+  readonly quality: number
+}
 
 /** The eligible pairs of a request, as functions, because most turns need only a part of them. */
 export type PairTable<P extends Pair = Pair> = {
@@ -143,8 +148,8 @@ function isSame(state: ConversationState, { kind, request }: TurnFacts): boolean
 }
 
 /**
- * Returns whether the gain of another model exceeds the cost of the lost cache. For a higher level the gain is quality, so
- * the score decides, at the price with the cache. Else it is money: the task could come back, so the cache must be filled
+ * Returns whether the gain of another model exceeds the cost of the lost cache. Where a higher level gets more quality, the
+ * score decides, at the price with the cache. Else the gain is money: the task could come back, so the cache must be filled
  * again out of what the request saves.
  */
 function isWorthSwitching<P extends Pair>(
@@ -160,7 +165,7 @@ function isWorthSwitching<P extends Pair>(
   const keptCost = table.cost(kept, input, cached)
   const freshCost = table.cost(kept, input, 0)
   const bestCost = table.cost(best, input, 0)
-  if (!rises) return keptCost - bestCost > freshCost - keptCost
+  if (!rises || best.quality <= kept.quality) return keptCost - bestCost > freshCost - keptCost
   if (bestCost < keptCost) return best.score > kept.score
   return best.score - kept.score > margin + costWeight * discountScore(keptCost / freshCost)
 }

@@ -8,10 +8,10 @@ import { CommandFailure, command, print, runCommand } from '../../src/commands/c
 import { readRows } from '../../src/training/data.ts'
 import { nineModels, twoModels } from '../../src/training/gain-rows.ts'
 import { type Evaluation, evaluate, type Line } from './routing/evaluation.ts'
-import { generateSessions } from './routing/sessions.ts'
+import { generateSessions, type Session } from './routing/sessions.ts'
 import { type Call, type Figures, simulate } from './routing/simulation.ts'
 import { readTables } from './routing/tables.ts'
-import { always, measureChoice, perPrompt, service, strongestModel } from './routing/ways.ts'
+import { always, listSingles, measureChoice, perPrompt, service, strongestModel } from './routing/ways.ts'
 
 function playSessions() {
   const sessions = generateSessions(sessionCount, sessionSeed)
@@ -29,7 +29,23 @@ function playSessions() {
     simulate(sessions, 'a model per prompt (ac0e5d7c)', perPrompt),
     simulate(sessions, 'gateway-ai', watched),
   ]
-  return { ways, choice: measureChoice(calls.filter((_, at) => at % 10 === 0)) }
+  return {
+    ways,
+    beatenBy: findCheaperSingle(sessions.slice(0, comparedCount)),
+    choice: measureChoice(calls.filter((_, at) => at % 10 === 0)),
+  }
+}
+
+/** Returns the cheapest single model that solves as many tasks as the service for less; null = there is none. */
+function findCheaperSingle(sessions: readonly Session[]): { readonly ours: Figures; readonly single: Figures } | null {
+  const ours = simulate(sessions, 'gateway-ai', service)
+  const [single] = listSingles()
+    .map(({ model, effort }) =>
+      simulate(sessions, `${model.id} at ${effort ?? 'its default effort'}`, () => always(model, effort)),
+    )
+    .filter(({ solved, costUsd }) => solved >= ours.solved && costUsd < ours.costUsd)
+    .toSorted((left, right) => left.costUsd - right.costUsd)
+  return single === undefined ? null : { ours, single }
 }
 
 function describeWay({ name, ...figures }: Figures, [strong]: readonly Figures[]): string {
@@ -43,7 +59,14 @@ function describeWay({ name, ...figures }: Figures, [strong]: readonly Figures[]
   ].join('; ')
 }
 
+function describeBeaten({ ours, single }: { readonly ours: Figures; readonly single: Figures }): string {
+  const costs = `${single.costUsd.toFixed(2)} instead of ${ours.costUsd.toFixed(2)} USD`
+  return `BELOW the single model ${single.name}, which solves as much for less: ${costs} in the first ${comparedCount} sessions`
+}
+
 const [sessionCount, sessionSeed] = [500, 36]
+/** Sessions on which the service is compared with every single model. */
+const comparedCount = 50
 
 const columns = ['', 'score', 'USD/1,000', 'USD/solved', 'arena', 'conversations', 'changes'] as const
 
@@ -57,6 +80,7 @@ const bench = command({
     if (!existsSync(folder)) throw new CommandFailure(`Nothing was evaluated: ${folder} does not exist.`)
     const sessions = playSessions()
     for (const figures of sessions.ways) print(describeWay(figures, sessions.ways))
+    if (sessions.beatenBy !== null) print(describeBeaten(sessions.beatenBy))
     print(`choice: p50 ${sessions.choice.p50.toFixed(1)} µs, p99 ${sessions.choice.p99.toFixed(1)} µs`)
     const { tables, skipped } = readTables(folder)
     for (const file of skipped) print(`not read: ${file}`)

@@ -13,9 +13,20 @@ import type { ChosenEffort } from '../../src/models/effort.ts'
 
 /** Prices in units per token: input, cached input, and the output of a request. */
 const models = {
-  small: { efforts: ['none', 'low', 'medium'], scores: { light: 0.7, middle: 0.5, strong: 0.2 }, price: [1, 0.1, 500] },
-  mid: { efforts: ['low', 'medium', 'high'], scores: { light: 0.5, middle: 0.6, strong: 0.5 }, price: [5, 0.5, 3_000] },
+  small: {
+    efforts: ['none', 'low', 'medium'],
+    scores: { light: 0.7, middle: 0.5, strong: 0.2 },
+    quality: 0.3,
+    price: [1, 0.1, 500],
+  },
+  mid: {
+    efforts: ['low', 'medium', 'high'],
+    scores: { light: 0.5, middle: 0.6, strong: 0.5 },
+    quality: 0.6,
+    price: [5, 0.5, 3_000],
+  },
   large: {
+    quality: 0.9,
     efforts: ['low', 'medium', 'high'],
     scores: { light: 0.3, middle: 0.5, strong: 0.9 },
     price: [20, 2, 9_000],
@@ -25,6 +36,7 @@ const models = {
   {
     readonly efforts: readonly Exclude<ChosenEffort, null>[]
     readonly scores: Readonly<Record<Level, number>>
+    readonly quality: number
     readonly price: readonly [number, number, number]
   }
 >
@@ -37,9 +49,9 @@ const weights = { light: 0.5, middle: 0.3, strong: 0.06 } as const
 function table(callable: readonly Name[] = names): PairTable {
   const find = (model: string, level: Level, raised: number): Pair | null => {
     if (!isName(model) || !callable.includes(model)) return null
-    const { efforts, scores } = models[model]
+    const { efforts, scores, quality } = models[model]
     const effort = efforts[Math.min(efforts.length - 1, levels.indexOf(level) + raised)] ?? null
-    return { model, effort, score: scores[level] }
+    return { model, effort, score: scores[level], quality }
   }
   return {
     find,
@@ -130,6 +142,12 @@ describe('chooseTurn', () => {
       state({ model: 'small', level: 'light' }),
       { request: 'r2', level: 'strong' },
       ['large', 'high', 'better'],
+    ],
+    [
+      'the cached model for a higher level at which only a worse one scores more',
+      state({ model: 'large', level: 'light' }),
+      { request: 'r2', level: 'middle', inputTokens: 25_000 },
+      ['large', 'medium', 'cached'],
     ],
     [
       'one change of model per task',
@@ -231,8 +249,9 @@ test('chooseTurn: changes the model at most once per task, never in a tool loop,
           const input: number = inputTokens * before.inputRatio
           const cached: number = Math.min(before.cachedTokens, input)
           const rises: boolean = levels.indexOf(next.level) > levels.indexOf(before.level)
-          if (isChange && cached >= 1_024 && !rises && reason !== 'escalated') {
-            const kept = { model: before.model, effort: before.effort, score: 0 }
+          const kept = table().find(before.model, next.level, next.raised) ?? pair
+          const gains = rises && pair.quality > kept.quality
+          if (isChange && cached >= 1_024 && !gains && reason !== 'escalated') {
             expect(table().cost(pair, input, 0)).toBeLessThan(table().cost(kept, input, cached))
           }
         }

@@ -16,7 +16,7 @@ import {
   type TurnChoice,
   type TurnFacts,
 } from '../../models/conversation.ts'
-import { getEffortRules, isAbove, supportedEfforts } from '../../models/effort.ts'
+import { getEffortRules, isAbove, qualityAt, supportedEfforts } from '../../models/effort.ts'
 import type { HealthTracker } from '../../models/health-tracker.ts'
 import { findRunaway, type Runaway, type RunawayBounds } from '../../models/runaway.ts'
 import { getWeights, type Scored } from '../../models/scoring.ts'
@@ -114,7 +114,7 @@ const loweredEffort = 'low'
  * Returns the ranking of a turn, with the chosen pair first. `rank` returns that of one level: its request has the level and
  * the efforts.
  */
-export function rankConversation<S extends { readonly scores: Pick<ScoredModels, 'long'> }>(
+export function rankConversation<S extends { readonly scores: Pick<ScoredModels, 'long' | 'getFigures'> }>(
   deps: TurnDeps,
   request: RouteRequest,
   rank: (request: RouteRequest) => LevelRanking<S>,
@@ -135,9 +135,7 @@ export function rankConversation<S extends { readonly scores: Pick<ScoredModels,
     return known
   }
   const toPair = (from: LevelRanking<S>, entry: Scored | null | undefined): RankedPair<S> | null =>
-    entry == null
-      ? null
-      : { model: fullName(entry.model), effort: entry.effort ?? null, score: entry.score, entry, ranking: from }
+    entry == null ? null : { ...describePair(from, entry), entry, ranking: from }
   const table: PairTable<RankedPair<S>> = {
     leader(level, raised) {
       const from = ranking(level, raised)
@@ -189,6 +187,15 @@ function findEntry(
   if (entry === undefined) return null
   const key = routingHealthKey(health, entry.model)
   return health.getState(key) !== 'unhealthy' && health.mayTry(key) ? entry : null
+}
+
+function describePair(
+  { request, scores }: LevelRanking<{ readonly scores: Pick<ScoredModels, 'getFigures'> }>,
+  { model, effort = null, score }: Scored,
+): Pair {
+  const { strategy, level } = getScoringMode(request)
+  const quality = scores.scores.getFigures(model).quality * qualityAt(model, effort, strategy ?? level)
+  return { model: fullName(model), effort, score, quality }
 }
 
 function takes(model: Model, effort: Pair['effort']): boolean {

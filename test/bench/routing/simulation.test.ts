@@ -106,14 +106,16 @@ describe('simulate', () => {
   })
 })
 
-test('service: costs less than the strongest model for the same tasks', () => {
-  const sessions = generateSessions(20, 5)
+test.each([5, 1_905])('service: meets the goals for agents, in the sessions of seed %i', seed => {
+  const sessions = generateSessions(40, seed)
   const [most, prompt, ours] = [
     simulate(sessions, 'strong', () => always(strongestModel())),
     simulate(sessions, 'per prompt', perPrompt),
     simulate(sessions, 'service', service),
   ]
   expect(ours.solved).toBeGreaterThanOrEqual(most.solved - 2)
-  expect(ours.costUsd).toBeLessThan(0.9 * most.costUsd)
-  expect(ours.costUsd).toBeLessThanOrEqual(1.05 * prompt.costUsd)
+  expect(ours.costUsd).toBeLessThan(0.7 * most.costUsd)
+  expect(ours.costUsd).toBeLessThan(0.9 * prompt.costUsd)
+  expect(ours.mostChanges).toBeLessThanOrEqual(1)
+  expect(ours).toMatchObject({ loopChanges: 0, wastedCaches: 0 })
 })

@@ -6,6 +6,7 @@ import type { ChatRequest, Message, ReasoningEffort } from '../../../src/core/ch
 import { fullName, type Model } from '../../../src/core/models/models.ts'
 import { ratesAt } from '../../../src/core/models/pricing.ts'
 import { getCost } from '../../../src/core/usage/money.ts'
+import { getPromptCache } from '../../../src/models/catalog.ts'
 import { askWith } from '../../harness/ask.ts'
 import type { Session, Task, Turn } from './sessions.ts'
 import { tokensIn } from './tables.ts'
@@ -13,6 +14,7 @@ import { tokensIn } from './tables.ts'
 /** A call that a way of routing has to choose a model for. */
 export type Call = {
   readonly request: ChatRequest
+  /** The gateway's own estimate. */
   readonly inputTokens: number
   /** Epoch milliseconds. */
   readonly at: number
@@ -75,10 +77,8 @@ function actualEffort({ parameters: { reasoning, efforts } }: Model, effort: Rea
   return isOptional ? 'none' : 'medium'
 }
 
-/** Fewest tokens that a provider caches. Sources: the prompt caching pages of OpenAI, Anthropic and Google, 2026. */
-const leastCached = (model: Model) => (model.provider === 'openai' ? 1_024 : 4_096)
-/** Providers keep a prefix for 5 minutes after its last use. */
-const lifetimeMs = 300_000
+/** An estimate of the input as a multiple of what its provider counts, as far off as one was seen in practice. */
+const estimated = 1.5
 
 type Cached = { readonly tokens: number; readonly until: number }
 
@@ -215,7 +215,7 @@ class Run {
     const messages = [...this.messages]
     const bodyCharacters = this.tokens * 4
     const request = askWith({ messages, session: this.id, tools: this.hasTools ? tools : [], bodyCharacters })
-    const call: Call = { request, inputTokens: this.tokens, at: this.now }
+    const call: Call = { request, inputTokens: Math.round(this.tokens * estimated), at: this.now }
     const choice = routing.choose(call)
     const { model } = choice
     const effort = actualEffort(model, choice.effort)
@@ -224,20 +224,24 @@ class Run {
     const outputTokens = (turn.outputTokens[step] ?? 0) + reasoningTokens
     const usage = this.getUsage(model, outputTokens, reasoningTokens)
     this.count(choice, usage, place)
-    this.caches.set(fullName(model), { tokens: this.tokens, until: this.now + lifetimeMs })
+    const until = this.now + getPromptCache(model.provider).keptMinutes * 60_000
+    this.caches.set(fullName(model), { tokens: this.tokens, until })
     routing.answered?.(call, choice, usage)
     this.now += 1_000 + outputTokens * 12
     const capability = model.figures.quality * keptQuality[effort]
     return draw(key) < 1 / (1 + Math.exp((hardness - capability - slack) / spread))
   }
 
-  /** Usage of the next call at a model; a provider without a price for writes bills them as input. */
+  /**
+   * Usage of the next call at a model, by the catalog's rules of its provider's cache. A provider without a price for writes
+   * bills them as input.
+   */
   private getUsage(model: Model, outputTokens: number, reasoningTokens: number): Usage {
     const cache = this.caches.get(fullName(model))
-    const least = leastCached(model)
-    const cached = cache !== undefined && cache.until >= this.now && cache.tokens >= least ? cache.tokens : 0
-    const cachedInputTokens = Math.min(cached, this.tokens)
-    const isWritten = model.pricing.cacheWrite !== null && this.tokens >= least
+    const { leastTokens, stepTokens } = getPromptCache(model.provider)
+    const known = cache !== undefined && cache.until >= this.now ? Math.min(cache.tokens, this.tokens) : 0
+    const cachedInputTokens = known < leastTokens ? 0 : known - (known % stepTokens)
+    const isWritten = model.pricing.cacheWrite !== null && this.tokens >= leastTokens
     return {
       ...{ inputTokens: this.tokens, cachedInputTokens, outputTokens, reasoningTokens },
       cacheWriteTokens: isWritten ? this.tokens - cachedInputTokens : 0,

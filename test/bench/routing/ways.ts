@@ -7,13 +7,14 @@ import { createCacheAffinity } from '../../../src/learning/cache-affinity.ts'
 import { defaultLevelShares, getLevel } from '../../../src/models/capability-levels.ts'
 import { catalog } from '../../../src/models/catalog.ts'
 import type { ConversationState } from '../../../src/models/conversation.ts'
+import { type ChosenEffort, supportedEfforts } from '../../../src/models/effort.ts'
 import { alternateProviders } from '../../../src/models/insert-sorted.ts'
 import { discountScore, getWeights, score } from '../../../src/models/scoring.ts'
 import { expectedOutput, unknownLength } from '../../../src/request/cost-estimate.ts'
 import { type RouteDeps, route } from '../../../src/request/routing/route.ts'
 import { openPromptAnalyzer } from '../../../src/text/readers.ts'
 import { getProvider } from '../../request/support.ts'
-import type { Call, Routing } from './simulation.ts'
+import type { Call, Choice, Routing } from './simulation.ts'
 
 const { read } = openPromptAnalyzer()
 const caller: Caller = { accountId: 'acc_1', keyId: 'key_1', plan: 'usage', limits: plans.usage }
@@ -30,9 +31,14 @@ const routeDeps: Omit<RouteDeps, 'clock'> = {
   meter: { quotaStatus: () => null },
 }
 
-/** Uses one model for all calls, at its default effort. */
-export function always(model: Model): Routing {
-  return { choose: () => ({ model, effort: null }) }
+/** Uses one model for all calls; null = at its default effort. */
+export function always(model: Model, effort: ChosenEffort = null): Routing {
+  return { choose: () => ({ model, effort }) }
+}
+
+/** Returns every model at each of its efforts. */
+export function listSingles(): readonly Choice[] {
+  return models.flatMap(model => [null, ...supportedEfforts(model)].map(effort => ({ model, effort })))
 }
 
 /** The model that the strategy `quality` puts first. */
