@@ -31,7 +31,7 @@ const hosts = { isBlocked: (host: string) => longestCovered(sets, host) > 0 }
 const unheard: OutputModerationRules = {
   rules,
   hosts,
-  listen: () => () => ({ category: null, score: 0 }),
+  answer: () => ({ category: null, score: 0 }),
   isHarmless: () => false,
   known: null,
 }

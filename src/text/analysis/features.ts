@@ -25,8 +25,6 @@ export type Features = {
   readonly numbers: number
   /** Number of letters read. */
   readonly letters: number
-  /** True if a polite opening was removed. */
-  readonly isPolite: boolean
   /** Words before which a sentence, line or quotation ends, ascending; valid up to `breakCount`. */
   readonly breaks: Uint16Array
   readonly breakCount: number
@@ -181,7 +179,6 @@ export function createFeatureReader(): FeatureReader {
       digits,
       numbers,
       letters,
-      isPolite,
       breaks,
       breakCount,
       offsets,
@@ -207,23 +204,13 @@ export function createFeatureReader(): FeatureReader {
   }
 }
 
-/** Returns true if a text with these first words has a removable polite opening. */
-export function opensPolitely(words: Int32Array, count: number): boolean {
-  return (count > 0 && polite.has(words[0] ?? 0)) || (count > 2 && polite.has(words[2] ?? 0))
-}
-
-/** The first of some words behind the courtesies that they open with, as a reader leaves them out where a text begins so. */
+/** Returns the first of some words behind the courtesies that they open with, as a reader leaves them out where a text begins so. */
 export function behindCourtesy(words: Int32Array, from: number, to: number): number {
   let first = from
   for (;;) {
-    if (first < to && polite.has(words[first] ?? 0)) first++
-    else if (
-      first + 2 < to &&
-      words[first + 1] === you &&
-      asking.has(words[first] ?? 0) &&
-      polite.has(words[first + 2] ?? 0)
-    )
-      first += 3
+    const [word = 0, next = 0, third = 0] = words.subarray(first, Math.min(to, first + 3))
+    if (polite.has(word)) first++
+    else if (next === you && asking.has(word) && polite.has(third)) first += 3
     else return first
   }
 }

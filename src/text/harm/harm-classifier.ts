@@ -1,5 +1,5 @@
 /** Turns the classifier's numbers into a decision, a category, and one score. */
-import { createFeatureReader, type FeatureReader, type Features, opensPolitely } from '../analysis/features.ts'
+import { createFeatureReader, type FeatureReader, type Features } from '../analysis/features.ts'
 import type { ModerationCategory } from '../rules/pattern-rules.ts'
 import { createDeedReader } from './deeds.ts'
 import { createHarmJudge, getCount, type Harm } from './harm-features.ts'
@@ -36,17 +36,9 @@ export type HarmClassifier = {
    * blocked.
    */
   answer(text: string): HarmVerdict
-  /** Starts a sentence classifier for one output. */
-  listen(): SentenceClassifier
-  /** Whether who hears an answer will refuse none of its sentences, told from its words read once; false = not to be told so. */
+  /** Returns true if `answer` blocks no two sentences in a row of an output, told from its words read once; false = not to be told so. */
   isHarmless(text: string): boolean
 }
-
-/**
- * Judges the next sentence of an output ('' = a blank one) together with the sentence before it; `both` returns the two
- * as text. Each sentence begins with the white space that precedes it. Returns the verdict that `answer` would give.
- */
-export type SentenceClassifier = (sentence: string, both: () => string) => HarmVerdict
 
 /** Creates a classifier with its own buffers. `readPrompt` may be shared with other readers of prompts. */
 export function createHarmClassifier(readPrompt: FeatureReader = createFeatureReader()): HarmClassifier {
@@ -100,58 +92,7 @@ export function createHarmClassifier(readPrompt: FeatureReader = createFeatureRe
     },
     answer,
     isHarmless: createAnswerCheck(read, judge, answerThreshold),
-    listen() {
-      const heard = createHeard()
-      return (sentence, both) => {
-        const words = heard(sentence, read)
-        if (words === null) return sentence === '' ? harmless : answer(both())
-        judge.beginAnswer(words)
-        return judge.isContentBelow(words, 0, words.count, answerThreshold) ? harmless : answer(both())
-      }
-    },
   }
-}
-
-/**
- * Keeps the words of the last two sentences, each read once. Returns null if there is no previous sentence, or if both
- * together may read differently: polite phrases count only inside a text, and a word split in two is one word.
- */
-function createHeard() {
-  let words = new Int32Array(usualWords)
-  let stems = new Int32Array(usualWords)
-  let before = 0
-  let from = 0
-  let isFirst = true
-  return (sentence: string, read: FeatureReader): Pick<Features, 'count' | 'words' | 'stems'> | null => {
-    const isCut = !isFirst && sentence.charCodeAt(0) > space
-    isFirst = false
-    const features = read(sentence)
-    // The sentence before the previous one is no longer needed.
-    words.copyWithin(0, from, from + before)
-    stems.copyWithin(0, from, from + before)
-    const count = before + features.count
-    if (count > words.length) {
-      words = longer(words, count)
-      stems = longer(stems, count)
-    }
-    for (let at = before; at < count; at++) {
-      words[at] = features.words[at - before] ?? 0
-      stems[at] = features.stems[at - before] ?? 0
-    }
-    from = before
-    before = features.count
-    if (sentence === '' || isCut || features.isPolite || opensPolitely(words, count)) return null
-    return { count, words, stems }
-  }
-}
-
-const space = 32
-const usualWords = 256
-
-function longer(numbers: Int32Array, count: number): Int32Array<ArrayBuffer> {
-  const more = new Int32Array(2 * count)
-  more.set(numbers)
-  return more
 }
 
 /** In words. */

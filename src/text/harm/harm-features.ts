@@ -9,7 +9,6 @@ import { decodeWeights } from '../analysis/feature-slots.ts'
 import { type Features, featureSieveSize, maximumWords, mixHashes } from '../analysis/features.ts'
 import { filledTable } from '../code-units.ts'
 import kept from '../weights/safety.json'
-import { createContentBound, loudest } from './content-bound.ts'
 import {
   categories,
   featureWeight,
@@ -46,10 +45,6 @@ export type HarmScorer = {
   requestAbout(from: number, to: number): number
   /** Whether one of some words of the last text names a harm. */
   namesHarm(from: number, to: number): boolean
-  /** Begins with an answer, or some of it: then `isContentBelow` tells of its words. */
-  beginAnswer(features: Words & Pick<Features, 'count'>): void
-  /** Whether the content head surely says no more than so much of some words; told from sums over the answer where those are small. */
-  isContentBelow(features: Words, from: number, to: number, logOdds: number): boolean
   /** Log-odds that the content head does not exceed for some words, told without the neighbours: those weigh next to nothing there. */
   contentAtMost(features: Words, from: number, to: number): number
 }
@@ -71,7 +66,6 @@ export function createHarmJudge(): HarmScorer {
       kinds: reader.kinds,
     }
   }
-  const bound = createContentBound(weights)
   const contentAtMost: HarmScorer['contentAtMost'] = (features, from, to) => {
     const filled = reader.readPart(features, from, to, false)
     // More features, as there are with the neighbours, only make each one softer.
@@ -85,12 +79,6 @@ export function createHarmJudge(): HarmScorer {
       return weight * featureWeight(slots) * scale.request + bias.request
     },
     namesHarm: reader.namesHarm,
-    beginAnswer: bound.begin,
-    isContentBelow(features, from, to, logOdds) {
-      const most = bound.between(features, from, to) + neighboursAtMost
-      if (most * loudest * scale.content + bias.content <= logOdds) return true
-      return contentAtMost(features, from, to) <= logOdds
-    },
     contentAtMost,
   }
 }

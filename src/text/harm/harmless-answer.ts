@@ -1,6 +1,6 @@
 /**
- * Whether a whole answer holds no sentence that the classifier would refuse (`SentenceClassifier`), told from its words read once:
- * of each sentence with the one before it, the most that the content head could say. Where that is too much, or a sentence
+ * Whether a whole answer holds no sentence that the classifier would refuse, told from its words read once: of each
+ * sentence with the one before it, the most that the content head could say. Where that is too much, or a sentence
  * would be cut, the answer has to be heard sentence by sentence.
  */
 import { behindCourtesy, type FeatureReader, maximumWords } from '../analysis/features.ts'
@@ -18,9 +18,8 @@ export function createAnswerCheck(read: FeatureReader, judge: HarmScorer, most: 
     const features = read(text)
     const { words, offsets, count, units, unitCount } = features
     if (count === maximumWords) return false
-    judge.beginAnswer(features)
     const isBelow = (first: number, to: number) =>
-      judge.isContentBelow(features, behindCourtesy(words, first, to), to, most)
+      judge.contentAtMost(features, behindCourtesy(words, first, to), to) <= most
     let ended: number = sentenceOpen
     let sentence = 0
     /** Words before this one are of earlier sentences, and those before `before` of even earlier ones. */

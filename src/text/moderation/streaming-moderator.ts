@@ -8,7 +8,7 @@
  */
 
 import { filledTable, unitCount } from '../code-units.ts'
-import type { SentenceClassifier } from '../harm/harm-classifier.ts'
+import type { HarmClassifier } from '../harm/harm-classifier.ts'
 import { longestSentence } from '../harm/harmless-answer.ts'
 import { isWideDot } from '../hosts/hostname.ts'
 import { findMatchingRule, findWords, getRule, type ModerationRules } from '../rules/pattern-rules.ts'
@@ -19,10 +19,10 @@ import { type BlockedHosts, blockVerdict, containsBlockedHost, type Verdict } fr
 export type StreamingRules = {
   readonly rules: ModerationRules
   readonly hosts: BlockedHosts
-  /** Creates a sentence classifier for outputs, which blocks only what is certain. */
-  readonly listen: () => SentenceClassifier
-  /** Whether nothing in an answer would be refused so; false = not to be told at once. */
-  readonly isHarmless: (text: string) => boolean
+  /** Judges a sentence together with the one before it; blocks only what is certain. */
+  readonly answer: HarmClassifier['answer']
+  /** Returns true if nothing in a whole answer is blocked so; false = not to be told at once. */
+  readonly isHarmless: HarmClassifier['isHarmless']
 }
 
 export type StreamingModerator = {
@@ -43,8 +43,7 @@ const worthForgetting = 512
 const longestHold = 256
 
 /** Creates a moderator for one text. */
-export function createStreamingModerator({ rules, hosts, listen }: StreamingRules): StreamingModerator {
-  const listener = listen()
+export function createStreamingModerator({ rules, hosts, answer }: StreamingRules): StreamingModerator {
   let scan: RunningScan | null = null
   /** The text that is still needed and its position in the whole. All positions refer to the whole text. */
   let kept = ''
@@ -140,16 +139,16 @@ export function createStreamingModerator({ rules, hosts, listen }: StreamingRule
     joinsTokens = false
     if (verdict === null && mayJoin && containsBlockedHost(hosts, said))
       refuse(blockVerdict('urls', 'malicious_url', 0), sentence)
-    if (verdict === null) judge(said, () => getText(before, at))
+    if (verdict === null && said.trim() !== '') judge(getText(before, at))
     before = sentence
     sentence = at
   }
 
-  const judge = (said: string, withBefore: () => string) => {
-    const isBlank = said.trim() === ''
-    const rule = isBlank || rules.expressions === null ? null : findMatchingRule(rules, withBefore())
+  /** Judges a sentence with the one before it. */
+  const judge = (said: string) => {
+    const rule = findMatchingRule(rules, said)
     if (rule !== null) return refuse(blockVerdict('patterns', rule.category, 0, rule), sentence)
-    const { category, score } = listener(isBlank ? '' : said, withBefore)
+    const { category, score } = answer(said)
     if (category !== null) refuse(blockVerdict('classifier', category, score), sentence)
   }
 
@@ -235,7 +234,7 @@ export function createStreamingModerator({ rules, hosts, listen }: StreamingRule
   }
 }
 
-/** Whether nothing in a whole answer is refused, as in nearly all; false = it has to be read sentence by sentence. */
+/** Returns true if nothing in a whole answer is blocked, as in nearly all; false = it has to be read sentence by sentence. */
 export function isSurelyClean({ rules, hosts, isHarmless }: StreamingRules, text: string): boolean {
   return (
     rules.expressions === null &&

@@ -5,8 +5,8 @@ import { createStreamingModerator } from '../../../src/text/moderation/streaming
 import { compileRules } from '../../../src/text/rules/pattern-rules.ts'
 
 const classifier = createHarmClassifier()
-const { listen, isHarmless } = classifier
-const rules = { rules: compileRules([]), hosts: { isBlocked: () => false }, listen, isHarmless }
+const { answer, isHarmless } = classifier
+const rules = { rules: compileRules([]), hosts: { isBlocked: () => false }, answer, isHarmless }
 
 function isBlocked(text: string): boolean {
   const moderator = createStreamingModerator(rules)

@@ -12,7 +12,7 @@ const rules: OutputModerationRules = {
     { id: 'number', category: 'internal', reason: 'A number.', patterns: ['unusedword'], expressions: ['zx-\\d{4}'] },
   ]),
   hosts: { isBlocked: host => host === 'evil.example' || host.endsWith('.evil.example') },
-  listen: () => (_sentence, both) => ({ category: both().includes('vile words') ? 'hate' : null, score: 0.9 }),
+  answer: text => ({ category: text.includes('vile words') ? 'hate' : null, score: 0.9 }),
   isHarmless: text => !text.includes('vile words'),
   known: null,
 }

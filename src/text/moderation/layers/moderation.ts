@@ -69,8 +69,8 @@ export function createModeration(deps: ModerationParts, settings: ModerationOpti
   })
   const { classifier } = deps
   const known = deps.digests === null ? unknown : createLookupCache(deps.digests, blocklist.version)
-  const { listen, isHarmless } = classifier
-  const answerRules: OutputModerationRules = { rules, hosts: blocklist, listen, isHarmless, known: null }
+  const { answer, isHarmless } = classifier
+  const answerRules: OutputModerationRules = { rules, hosts: blocklist, answer, isHarmless, known: null }
   const shownRules: OutputModerationRules = { ...answerRules, known: known.answers }
   const screen = createTextModerator({
     rules,
