@@ -65,7 +65,7 @@ async function command(words: string | readonly string[], environment: Environme
   }
 }
 
-async function done(words: string, environment: Environment = {}, how = command): Promise<string> {
+async function done(words: string | readonly string[], environment: Environment = {}, how = command): Promise<string> {
   const { code, stdout, stderr } = await how(words, environment)
   expect({ words, code, stderr }).toEqual({ words, code: 0, stderr: '' })
   return stdout
@@ -180,6 +180,38 @@ describe('CLI beside a running gateway', () => {
     expect(data).toEqual([expect.objectContaining({ id: made.id, archived_at: null, active_keys: 0, members: [] })])
     expect(await done('projects list projects@example.com')).toMatch(/prj_\w{20} +\S+ +active +0 +0 +0 +search/)
     expect((await command('projects create projects@example.com')).code).toBe(2)
+  })
+
+  test('rules and constraints: are set and listed, of the account, a project and a key', async () => {
+    await asJson('accounts create bound@example.com')
+    const file = join(folder, 'rules.json')
+    const rules = [{ name: 'canary', when: { model: 'openai/*' }, split: [{ model: 'gateway-ai', percent: 10 }] }]
+    writeFileSync(file, JSON.stringify(rules))
+    expect(await asJson(`rules set bound@example.com ${file}`)).toEqual({ data: rules })
+    expect(await asJson('rules list bound@example.com')).toEqual({ data: rules })
+    expect(await done('rules list bound@example.com')).toContain('canary  {"model":"openai/*"}  {"split"')
+    writeFileSync(file, JSON.stringify([{ name: 'canary', rewrite: 'no-such-model' }]))
+    expect(await command(`rules set bound@example.com ${file}`)).toMatchObject({ code: 2 })
+    expect(await asJson('rules list bound@example.com')).toEqual({ data: rules })
+    const key = await asJson('keys create bound@example.com --name batch')
+    const project = await asJson('projects create bound@example.com --name search')
+    await done(['constraints', 'set', 'bound@example.com', 'zdr, region=eu|us'])
+    await done(['constraints', 'set', 'bound@example.com', 'providers=azure', '--key', 'batch'])
+    await done(['constraints', 'set', 'bound@example.com', 'no_training', '--project', 'search'])
+    expect(await command('constraints set bound@example.com cheap')).toMatchObject({ code: 2 })
+    const { data } = Object(await asJson('constraints list bound@example.com'))
+    expect(data).toEqual([
+      expect.objectContaining({ of: 'account', constraints: { zdr: true, region: ['eu', 'us'] } }),
+      { of: 'project', id: project.id, name: 'search', constraints: { no_training: true } },
+      { of: 'key', id: key.id, name: 'batch', constraints: { providers: ['azure'] } },
+    ])
+    expect(await done('constraints list bound@example.com')).toContain('zdr, region=eu|us')
+    await done('constraints set bound@example.com none')
+    expect(Object(await asJson('constraints list bound@example.com')).data).toHaveLength(2)
+    expect(await asJson('usage savings bound@example.com --by tag')).toMatchObject({
+      data: [],
+      total: { requests: 0, routing_saved_usd: 0 },
+    })
   })
 
   test('keys create: makes a key in a project, which keys list shows', async () => {
@@ -504,10 +536,15 @@ describe('CLI arguments', () => {
       'provider-keys remove',
       'projects create',
       'projects list',
+      'rules list',
+      'rules set',
+      'constraints list',
+      'constraints set',
       'usage replay',
       'usage reconcile',
       'usage check',
       'usage compare',
+      'usage savings',
       'models list',
       'models check',
       'models update',

@@ -19,6 +19,7 @@ const files: readonly { readonly words: readonly string[]; readonly load: () => 
   { words: ['keys'], load: async () => (await import('./keys.ts')).keyCommands },
   { words: ['provider-keys'], load: async () => (await import('./provider-keys.ts')).providerKeyCommands },
   { words: ['projects'], load: async () => (await import('./projects.ts')).projectCommands },
+  { words: ['rules', 'constraints'], load: async () => (await import('./policy.ts')).policyCommands },
   { words: ['usage'], load: async () => (await import('./usage.ts')).usageCommands },
   { words: ['models'], load: async () => (await import('./models.ts')).modelCommands },
   { words: ['reload', 'config'], load: async () => (await import('./service.ts')).reloadCommands },

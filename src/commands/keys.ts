@@ -177,7 +177,7 @@ const maximumOverlapMs = 7 * dayMs
 /**
  * Returns the key that the arguments name; by a name, the valid one. Throws a `CommandFailure` if the account has none such, or several.
  */
-async function namedKey(
+export async function namedKey(
   database: Database,
   accountId: string,
   given: { readonly email: string; readonly key: string },

@@ -16,28 +16,27 @@ function embeddingCatalogWith(rows: readonly EmbeddingRow[]) {
   ])
 }
 
-/** Returns the operator's rules for matching. Adds a line for each problem, such as a target that is no model. */
-export function readRules(
-  rows: readonly RuleRow[],
-  {
-    known,
-    embeddingModels,
-    settings,
-  }: {
-    /** Also those of providers that lack a key. */
-    readonly known: readonly Model[]
-    readonly embeddingModels: readonly EmbeddingRow[]
-    readonly settings: readonly ProviderSettings[]
-  },
-  problems: string[],
-): readonly Rule[] {
-  const catalogs = rows.length === 0 ? [] : [buildCatalog(known), embeddingCatalogWith(embeddingModels)]
+type TargetNames = {
+  /** Also those of providers that lack a key. */
+  readonly known: readonly Model[]
+  readonly embeddingModels: readonly EmbeddingRow[]
+  readonly settings: readonly ProviderSettings[]
+}
+
+/** Returns a function that tells whether a name is a possible target of rules. */
+export function ruleTargets({ known, embeddingModels, settings }: TargetNames): (name: string) => boolean {
+  const catalogs = [buildCatalog(known), embeddingCatalogWith(embeddingModels)]
   // A server that lists its own models has names that only it knows.
-  const isModel = (name: string) =>
+  return name =>
     name.toLowerCase() === autoModel ||
     catalogs.some(({ resolve }) => resolve(name) !== null) ||
     settings.some(({ id, discovers }) => discovers === true && name.startsWith(`${id}/`))
-  for (const problem of ruleProblems(rows, isModel)) problems.push(`GATEWAY_CONFIG: ${problem}`)
+}
+
+/** Returns the operator's rules for matching. Adds a line for each problem, such as a target that is no model. */
+export function readRules(rows: readonly RuleRow[], names: TargetNames, problems: string[]): readonly Rule[] {
+  if (rows.length > 0)
+    for (const problem of ruleProblems(rows, ruleTargets(names))) problems.push(`GATEWAY_CONFIG: ${problem}`)
   return prepareRules(rows, 'operator')
 }
 

@@ -268,7 +268,7 @@ function withBrowser(path: string) {
     await changeAccount(gateway.deps.database, gateway.accountId, { ...plans.usage, dailyTokens: 1 })
     await go('playground', 'Playground')
     await page.getByRole('button', { name: 'Compare Postgres' }).click()
-    await page.getByText('Daily token limit reached', { exact: true }).waitFor()
+    await page.getByText('Daily tokens exceeded', { exact: true }).waitFor()
     await page.getByRole('link', { name: 'View plans' }).click()
     await page.getByRole('heading', { level: 1, name: 'Billing' }).waitFor()
     await page.getByText('Enforced for this account').waitFor()

@@ -1,6 +1,7 @@
 /** The page of a key, the controls of routing, and the search for a request, in a real browser. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Browser } from 'playwright-core'
+import { eventually } from '../harness/eventually.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { addMember, sendRequest, signIn, owner as tenantOwner } from '../harness/users.ts'
 import { appearanceOnly, axeProblems } from './axe.ts'
@@ -169,6 +170,8 @@ function withBrowser(path: string) {
     expect(suggested.every(value => value?.startsWith('anthropic/*, '))).toBe(true)
     await dialog.getByLabel('Name').fill('for the intern')
     await dialog.getByLabel('Models').fill(suggested[0] ?? '')
+    await dialog.getByText('More', { exact: true }).click()
+    await dialog.getByLabel('Constraints on receivers').fill('no_training, region=eu')
     await dialog.getByRole('button', { name: 'Create API key' }).click()
     await page.getByRole('button', { name: 'Done' }).click()
     type Listed = {
@@ -176,7 +179,12 @@ function withBrowser(path: string) {
     }
     const { body } = await sendRequest<Listed>(gateway, 'GET', '/api/v1/keys', { token: boss.token })
     const made = body.data.find(({ name }) => name === 'for the intern')
-    expect(made).toMatchObject({ limits: { monthly_cost_usd: 5 }, models: suggested[0]?.split(', ') ?? [] })
+    const constraints = { no_training: true, region: ['eu'] }
+    expect(made).toMatchObject({
+      limits: { monthly_cost_usd: 5 },
+      models: suggested[0]?.split(', ') ?? [],
+      constraints,
+    })
     expect(Math.round((Date.parse(made?.expires_at ?? '') - Date.now()) / 86_400_000)).toBe(90)
   })
 
@@ -197,18 +205,84 @@ function withBrowser(path: string) {
     await tenant.leave()
   })
 
-  test('Settings: set fallback policy and hedging of the account', async () => {
+  test('Settings: set routing, constraints and baseline of the account', async () => {
     const { page, go } = owner
     await go('settings', 'Settings')
     await page.getByLabel('Fallback policy').selectOption('Same model only')
     await page.getByText('only other hosts and keys of the same model').waitFor()
     await page.getByLabel('Cut texts').selectOption('By any model')
-    await page.getByText('Cut texts changed: by any model').waitFor()
-    // The switch turns when the gateway has stored it.
-    await page.getByLabel('Hedging').click()
-    await page.getByText('Hedging enabled').waitFor()
-    const { body } = await sendRequest(gateway, 'GET', '/api/v1/account', { token: boss.token })
-    expect(body).toMatchObject({ fallback: 'same_model', continue: 'any', hedge: true })
+    await page.getByLabel('Hedging').selectOption('On')
+    await page.getByLabel('Baseline of savings').fill('openai/gpt-5.5')
+    const save = page.getByRole('button', { name: 'Save routing' })
+    await page.getByLabel('Constraints on receivers').fill('cheap')
+    await save.click()
+    await page.getByText('Write them like “zdr').waitFor()
+    await page.getByLabel('Constraints on receivers').fill('no_training, ignore_providers=azure|alpha')
+    await save.click()
+    await page.getByText('Routing saved').waitFor()
+    const read = async () => (await sendRequest(gateway, 'GET', '/api/v1/account', { token: boss.token })).body
+    const constraints = { no_training: true, ignore_providers: ['azure', 'alpha'] }
+    const baseline_model = 'openai/gpt-5.5'
+    expect(await read()).toMatchObject({
+      fallback: 'same_model',
+      continue: 'any',
+      hedge: true,
+      constraints,
+      baseline_model,
+    })
+    await page.getByLabel('Constraints on receivers').fill('')
+    await save.click()
+    await eventually(async () => Object(await read()).constraints === null)
+  })
+
+  test('Settings: add, order, change and remove rules', async () => {
+    const { page, go } = owner
+    await go('settings', 'Settings')
+    const dialog = page.locator('dialog')
+    const rules = async () =>
+      Object((await sendRequest(gateway, 'GET', '/api/v1/account', { token: boss.token })).body).rules
+    await page.getByRole('button', { name: 'Add rule' }).click()
+    await dialog.getByLabel('Name').fill('canary')
+    await dialog.getByLabel('Action').selectOption('Share requests')
+    await dialog.getByLabel('Percent by model').fill('anthropic/claude-haiku-5-5=12.5')
+    await dialog.getByLabel('Requested model').fill('openai/gpt-5.5')
+    await dialog.getByLabel('Tags').fill('team=ads|search, env=prod')
+    await dialog.getByText('More').click()
+    await dialog.getByLabel('Input above (tokens)').fill('10')
+    await dialog.getByRole('button', { name: 'Save' }).click()
+    await page.getByText('12.5% to anthropic/claude-haiku-5-5').waitFor()
+    await page.getByRole('button', { name: 'Add rule' }).click()
+    await dialog.getByLabel('Name').fill('no-automatic')
+    await dialog.getByLabel('Action').selectOption('Deny')
+    await dialog.getByLabel('Requested model').fill('gateway-ai')
+    await dialog.getByRole('button', { name: 'Save' }).click()
+    await page.getByRole('button', { name: 'Move no-automatic up' }).click()
+    await page.getByRole('button', { name: 'Move canary up' }).waitFor()
+    const canary = {
+      name: 'canary',
+      when: {
+        model: ['openai/gpt-5.5'],
+        tag: { team: ['ads', 'search'], env: ['prod'] },
+        size: { above_tokens: 10 },
+      },
+      split: [{ model: 'anthropic/claude-haiku-5-5', percent: 12.5 }],
+    }
+    expect(await rules()).toEqual([{ name: 'no-automatic', when: { model: ['gateway-ai'] }, deny: true }, canary])
+    await page.getByRole('button', { name: 'Change canary' }).click()
+    await dialog.getByLabel('Percent by model').fill('no-such-model=5')
+    await dialog.getByRole('button', { name: 'Save' }).click()
+    await dialog.getByText('no configured provider has a model named').waitFor()
+    await dialog.getByLabel('Action').selectOption('Change the model')
+    await dialog.getByLabel('To the model').fill('gateway-ai')
+    await dialog.getByRole('button', { name: 'Save' }).click()
+    await page.getByText('To gateway-ai').waitFor()
+    expect((await rules())[1]).toEqual({ name: 'canary', when: canary.when, rewrite: 'gateway-ai' })
+    for (const name of ['no-automatic', 'canary']) {
+      await page.getByRole('button', { name: `Remove ${name}` }).click()
+      await dialog.getByRole('button', { name: 'Remove' }).click()
+      await dialog.waitFor({ state: 'detached' })
+    }
+    expect(await rules()).toEqual([])
   })
 
   test('Requests: open by ID with their constraints and receivers, and report an unknown one', async () => {

@@ -5,10 +5,11 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { GatewayError } from '../validation/errors.ts'
 import { invalidField, strictObject } from '../validation/validate.ts'
+import { constraintsExample, parseConstraints, wordPattern } from './constraints-text.ts'
 
 const flag = Type.Optional(Type.Boolean())
 const word = Type.String({
-  pattern: '^[A-Za-z0-9][A-Za-z0-9_./:-]{0,63}$',
+  pattern: wordPattern,
   maxLength: 64,
   description: 'a name of 1 to 64 letters, digits and `_./:-`',
   examples: ['eu'],
@@ -117,22 +118,12 @@ function toWords(value: string | readonly string[]): readonly string[] {
 export function readConstraintsHeader(headers: Headers): ConstraintsRow | null {
   const text = headers.get(constraintsHeader)
   if (text === null) return null
-  const row: Record<string, true | string[]> = {}
-  for (const part of text.split(',')) {
-    const [, name, values] = /^\s*([a-z_]+)\s*(?:=\s*([^=]*?)\s*)?$/.exec(part) ?? []
-    const isFlag = name === 'zdr' || name === 'no_training'
-    const isList = name === 'region' || name === 'providers' || name === 'ignore_providers'
-    const list = values?.split('|').map(value => value.trim()) ?? []
-    const isWrong = isFlag ? values !== undefined : !isList || !list.every(value => wordShape.test(value))
-    if (name === undefined || isWrong || (isList && list.length === 0))
-      throw invalidField(constraintsHeader, 'must be like `zdr, no_training, region=eu, providers=azure|openai`')
-    row[name] = isFlag ? true : list
-  }
+  const row = parseConstraints(text)
+  if (row === null) throw invalidField(constraintsHeader, `must be like \`${constraintsExample}\``)
   return row
 }
 
 const constraintsHeader = 'X-Gateway-Constraints'
-const wordShape = new RegExp(word.pattern ?? '')
 
 /** A demand that a receiver does not meet: `zdr`, `region=eu`, and whose it is. */
 export type Breach = { readonly constraint: string; readonly by: Demander }

@@ -61,10 +61,9 @@ export function Alerts({ projectId }: { readonly projectId?: string }) {
         span: '',
         project_id: alert?.project_id ?? projectId ?? '',
       }),
-      dialog: (alert, { metric, threshold }) => ({
+      dialog: (alert, { metric }) => ({
         title: alert === null ? 'Create alert' : `Change alert: ${getTitle(alert)}`,
         submit: alert === null ? 'Create' : 'Save',
-        isReady: Number(threshold) > 0,
         fields: [
           ...(alert === null ? creationFields(toMetric(metric)) : []),
           ...thresholdFields(toMetric(metric)),

@@ -2,6 +2,7 @@ import type { ShownUsage } from '../../console/usage/schemas.ts'
 import { mostCountedRejections } from '../../core/usage/usage-groups.ts'
 import { Badge } from '../parts/notice.tsx'
 import { Card, Tile } from '../parts/page.tsx'
+import { getSaved, tellSaved } from '../state/figures.ts'
 import { type Filters, failedOnly, hrefToLog, logQuery } from '../state/filters.ts'
 import { formatCount, formatUsd, milliseconds, percent, signed, tellPace } from '../state/format.ts'
 import { accountCreatedAt, hrefTo, openedAt } from '../state/href.ts'
@@ -53,11 +54,10 @@ export function Answers({ usage, before, covered }: Omit<AnswersProps, 'models'>
         course={days.map(day => day.latency_p50_ms)}
       />
       <Tile
-        name="Saved by routing and caching"
-        about="Each is what the bill would rise by without it. Routing: automatic requests at the baseline model with its prompt cache, minus their cost. Caching: the bill without prompt caches, minus the bill. Negative if more was paid."
-        value={formatUsd(getSaved(total))}
+        figure="saved"
+        value={getSaved(total)}
         change={old && tellChange(getSaved(total), getSaved(old), formatUsd)}
-        note={`${formatUsd(total.routing_saved_usd)} by routing, ${formatUsd(total.cache_saved_usd)} by caching`}
+        note={tellSaved(total)}
         course={days.map(getSaved)}
       />
     </section>
@@ -104,8 +104,6 @@ function Spend() {
     />
   )
 }
-
-const getSaved = ({ routing_saved_usd: routing, cache_saved_usd: cache }: ShownUsage['total']) => routing + cache
 
 const successRate = ({ completed, failed }: Pick<ShownUsage['total'], 'completed' | 'failed'>) =>
   completed + failed === 0 ? null : completed / (completed + failed)

@@ -3,11 +3,8 @@ import type { ShownAuditEntry } from '../../console/audit/schemas.ts'
 import { auditActions } from '../../core/audit/audit.ts'
 import { Button } from '../parts/controls.tsx'
 import { Options } from '../parts/field.tsx'
-import { FailureNotice } from '../parts/notice.tsx'
-import { showToast } from '../parts/page.tsx'
+import { Exports } from '../parts/page.tsx'
 import { ResourceView } from '../parts/resource.tsx'
-import { useAction } from '../state/action.ts'
-import { saveFile } from '../state/export.ts'
 import { humanize, listTime } from '../state/format.ts'
 import { useResource } from '../state/resource.ts'
 
@@ -21,26 +18,14 @@ export function AuditLog() {
   const log = useResource('GET /api/v1/audit', {
     query: { ...filters, ...(cursor === undefined ? {} : { cursor }) },
   })
-  const saving = useAction(async (format: 'csv' | 'jsonl') => {
-    await saveFile('GET /api/v1/audit/export', { ...filters, format }, `audit.${format}`)
-    showToast('Export downloaded')
-  })
   const next = log.data?.next_cursor ?? null
   return (
     <ResourceView
       page={{
         title: 'Audit log',
         hint: 'Changes of this account, for 400 days.',
-        actions: (['csv', 'jsonl'] as const).map(format => (
-          <Button
-            key={format}
-            text={`Export ${format === 'csv' ? 'CSV' : 'JSON lines'}`}
-            disabled={saving.isBusy}
-            onClick={() => void saving.run(format)}
-          />
-        )),
+        actions: <Exports of="audit" query={filters} formats={{ csv: 'CSV', jsonl: 'JSON lines' }} />,
       }}
-      before={saving.failure !== null && <FailureNotice failure={saving.failure} />}
       title="Entries"
       controls={
         <label>

@@ -192,7 +192,6 @@ function SoftCap({ billing, onChange }: Changed) {
         ]}
         submit={['Save soft cap', 'Save soft cap']}
         look=""
-        isReady={form.values.monthly_usd.trim() !== ''}
         tools={cap !== null && buttons(null, [remove], '')}
       />
     </Card>

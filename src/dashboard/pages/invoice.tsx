@@ -3,13 +3,13 @@ import type { ShownBreakdown } from '../../console/billing/schemas.ts'
 import { Button, Icon } from '../parts/controls.tsx'
 import { CommitField, SelectField } from '../parts/field.tsx'
 import { Empty, FailureNotice, Loaded } from '../parts/notice.tsx'
-import { Card, Page, Pairs } from '../parts/page.tsx'
+import { Card, Pairs } from '../parts/page.tsx'
+import { ObjectPage } from '../parts/resource.tsx'
 import { Table } from '../parts/table.tsx'
 import { useAction } from '../state/action.ts'
 import { callApi } from '../state/api.ts'
 import { saveRows } from '../state/export.ts'
 import { dialectNames, formatDate, formatUsd, usdExact } from '../state/format.ts'
-import { hrefTo } from '../state/href.ts'
 import { useResource } from '../state/resource.ts'
 import { currentAccount } from '../state/session.ts'
 import { InvoiceStatusBadge } from './billing.tsx'
@@ -24,13 +24,14 @@ export function InvoicePage({ id }: { readonly id: string }) {
     location.assign((await callApi('POST /api/v1/billing/invoices/:id/payment-page', { params: { id }, body: {} })).url)
   })
   return (
-    <Page
+    <ObjectPage
       title="Invoice"
-      actions={
+      all={['billing', 'All invoices']}
+      resource={invoice}
+      what="the invoice"
+      missing={['No such invoice', 'It belongs to another account, or the ID is wrong.']}
+      controls={
         <>
-          <a class="button" href={hrefTo('billing')}>
-            All invoices
-          </a>
           {isPayable && (
             <Button text="Pay invoice" look="primary" disabled={paying.isBusy} onClick={() => void paying.run()} />
           )}
@@ -40,55 +41,53 @@ export function InvoicePage({ id }: { readonly id: string }) {
         </>
       }
     >
-      {paying.failure !== null && <FailureNotice failure={paying.failure} />}
-      <Loaded resource={invoice} what="the invoice" lines={8}>
-        {found => (
-          <>
-            <article class="card invoice">
-              <Pairs
-                of={[
-                  ['Invoice', <span class="mono">{found.id}</span>],
-                  ['For', currentAccount.value?.name],
-                  [
-                    'Period',
-                    <>
-                      {formatDate(found.period.starts_at)} – {formatDate(found.period.ends_at)}
-                    </>,
-                  ],
-                  ['Issued', formatDate(found.issued_at)],
-                  [
-                    'Status',
-                    <>
-                      <InvoiceStatusBadge status={found.status} />
-                      {found.paid_at !== null && ` on ${formatDate(found.paid_at)}`}
-                    </>,
-                  ],
-                ]}
-              />
-              <Table
-                isOrdered
-                caption="Invoice lines by model"
-                rows={found.lines}
-                rowKey={({ model }) => model}
-                columns={[
-                  { name: 'Model', isHeading: true, show: line => line.model },
-                  { figure: 'requests', by: line => line.requests },
-                  { figure: 'inputTokens', from: 'middle', by: line => line.input_tokens },
-                  { figure: 'cachedTokens', from: 'wide', by: line => line.cached_input_tokens },
-                  { figure: 'outputTokens', from: 'middle', by: line => line.output_tokens },
-                  { name: 'Amount', isNumber: true, show: line => usdExact(line.cost_usd) },
-                ]}
-              />
-              <p class="invoice-total">
-                Total <strong>{usdExact(found.total_usd)}</strong>
-                <span class="hint block">Amount charged: {formatUsd(found.collected_usd)} (rounded to cents)</span>
-              </p>
-            </article>
-            <InvoiceBreakdown id={found.id} />
-          </>
-        )}
-      </Loaded>
-    </Page>
+      {found => (
+        <>
+          {paying.failure !== null && <FailureNotice failure={paying.failure} />}
+          <article class="card invoice">
+            <Pairs
+              of={[
+                ['Invoice', <span class="mono">{found.id}</span>],
+                ['For', currentAccount.value?.name],
+                [
+                  'Period',
+                  <>
+                    {formatDate(found.period.starts_at)} – {formatDate(found.period.ends_at)}
+                  </>,
+                ],
+                ['Issued', formatDate(found.issued_at)],
+                [
+                  'Status',
+                  <>
+                    <InvoiceStatusBadge status={found.status} />
+                    {found.paid_at !== null && ` on ${formatDate(found.paid_at)}`}
+                  </>,
+                ],
+              ]}
+            />
+            <Table
+              isOrdered
+              caption="Invoice lines by model"
+              rows={found.lines}
+              rowKey={({ model }) => model}
+              columns={[
+                { name: 'Model', isHeading: true, show: line => line.model },
+                { figure: 'requests', by: line => line.requests },
+                { figure: 'inputTokens', from: 'middle', by: line => line.input_tokens },
+                { figure: 'cachedTokens', from: 'wide', by: line => line.cached_input_tokens },
+                { figure: 'outputTokens', from: 'middle', by: line => line.output_tokens },
+                { name: 'Amount', isNumber: true, show: line => usdExact(line.cost_usd) },
+              ]}
+            />
+            <p class="invoice-total">
+              Total <strong>{usdExact(found.total_usd)}</strong>
+              <span class="hint block">Amount charged: {formatUsd(found.collected_usd)} (rounded to cents)</span>
+            </p>
+          </article>
+          <InvoiceBreakdown id={found.id} />
+        </>
+      )}
+    </ObjectPage>
   )
 }
 

@@ -1,18 +1,18 @@
-import type { ComponentChildren } from 'preact'
-import type { ShownKey, ShownKeyPage } from '../../console/keys/schemas.ts'
+import type { ShownKeyPage } from '../../console/keys/schemas.ts'
+import { formatConstraints } from '../../core/policy/constraints-text.ts'
 import { Copy } from '../parts/controls.tsx'
 import { FilterBar } from '../parts/filter-bar.tsx'
 import { KeyBadge, keyActions, lastUsedColumn } from '../parts/key-actions.tsx'
 import { BurnDown, UsedLimits } from '../parts/meter.tsx'
-import { Empty, Loaded, Notice } from '../parts/notice.tsx'
-import { Card, Page, Pairs } from '../parts/page.tsx'
+import { Notice } from '../parts/notice.tsx'
+import { Card, Pairs } from '../parts/page.tsx'
 import { useProjects } from '../parts/project-field.tsx'
 import { KeySnippets } from '../parts/request-code.tsx'
-import { useActions } from '../parts/resource.tsx'
+import { ObjectPage } from '../parts/resource.tsx'
 import { Table } from '../parts/table.tsx'
 import { UsageChart } from '../parts/usage.tsx'
-import { hrefToLog, rangeTitle } from '../state/filters.ts'
-import { exactTime, humanize, relativeTime } from '../state/format.ts'
+import { hrefToLog } from '../state/filters.ts'
+import { exactTime, formatTags, humanize, relativeTime } from '../state/format.ts'
 import { hashRoute } from '../state/hash-route.ts'
 import { hrefTo } from '../state/href.ts'
 import { continueTitles, fallbackTitles, isKeyValid } from '../state/keys.ts'
@@ -23,39 +23,28 @@ const everyMs = 10_000
 /** A key: rules, use of its limits, usage, rotation and code. */
 export function KeyPage({ id }: { readonly id: string }) {
   const key = useResource('GET /api/v1/keys/:id', { params: { id }, everyMs })
-  const { buttons, failure, dialogs } = useActions<ShownKey | ShownKeyPage>(key.reload)
-  const isMissing = key.failure?.code === 'not_found' && key.data === undefined
+  const { mayManage } = useProjects()
   return (
-    <Page
+    <ObjectPage
       title="API key"
       hint="Limits, usage and rotation of one key. All times are UTC."
-      actions={
-        <a class="button" href={hrefTo('keys')}>
-          All keys
-        </a>
-      }
+      all={['keys', 'All keys']}
+      resource={key}
+      what="the key"
+      missing={['No such key', 'It belongs to another user or account, or the ID is wrong.']}
+      actions={found => (mayManage(found) ? keyActions : [])}
     >
-      {failure}
-      {isMissing ? (
-        <div class="card">
-          <Empty title="No such key">It belongs to another user or account, or the ID is wrong.</Empty>
-        </div>
-      ) : (
-        <Loaded resource={key} what="the key" lines={8}>
-          {found => (
-            <>
-              <State of={found} />
-              <Rules of={found} buttons={buttons(found, keyActions, '')} />
-              <KeyLimits of={found} />
-              <KeyUsageChart of={found} />
-              <Lineage of={found} />
-              {isKeyValid(found) && <KeySnippets of={found} />}
-            </>
-          )}
-        </Loaded>
+      {found => (
+        <>
+          <State of={found} />
+          <Rules of={found} />
+          <KeyLimits of={found} />
+          <KeyUsageChart of={found} />
+          <Lineage of={found} />
+          {isKeyValid(found) && <KeySnippets of={found} />}
+        </>
       )}
-      {dialogs}
-    </Page>
+    </ObjectPage>
   )
 }
 
@@ -87,16 +76,16 @@ function State({ of: key }: KeyProps) {
   )
 }
 
-function Rules({ of: key, buttons }: KeyProps & { readonly buttons: ComponentChildren }) {
+function Rules({ of: key }: KeyProps) {
   const account = useResource('GET /api/v1/account')
-  const { names, mayManage } = useProjects()
+  const { names } = useProjects()
   const asAccount = (value: string | undefined) => `As the account${value === undefined ? '' : `: ${value}`}`
   const accountFallback = account.data && fallbackTitles[account.data.fallback ?? 'any']
   const accountContinue =
     account.data && (account.data.continue === null ? 'As the request says' : continueTitles[account.data.continue])
   const onOff = (isOn: boolean) => (isOn ? 'On' : 'Off')
   return (
-    <Card title={key.name} about={<code>{key.prefix}</code>} actions={mayManage(key) && buttons}>
+    <Card title={key.name} about={<code>{key.prefix}</code>}>
       <p class="copied-line">
         <span>
           <span class="mono wrap">{key.id}</span> <KeyBadge of={key} />
@@ -122,12 +111,8 @@ function Rules({ of: key, buttons }: KeyProps & { readonly buttons: ComponentChi
           ['Cut texts', key.continue === null ? asAccount(accountContinue) : continueTitles[key.continue]],
           ['Hedging', key.hedge === null ? asAccount(account.data && onOff(account.data.hedge)) : onOff(key.hedge)],
           ['Web access', onOff(key.web)],
-          [
-            'Tags',
-            Object.entries(key.tags ?? {})
-              .map(([name, value]) => `${name}=${value}`)
-              .join(', ') || 'None',
-          ],
+          ['Constraints', formatConstraints(key.constraints) || 'None of its own'],
+          ['Tags', formatTags(key.tags ?? {}) || 'None'],
         ]}
       />
     </Card>
@@ -207,12 +192,7 @@ function KeyUsageChart({ of: { id, lineage } }: { readonly of: ShownKeyPage }) {
           <a href={hrefToLog({ ...filters, key: id })}>Requests with this key</a>
         )}
       </FilterBar>
-      <UsageChart
-        filters={filters}
-        first={['requests', 'all']}
-        title={rangeTitle({ range })}
-        empty="Send one with the code below, or choose a longer range."
-      />
+      <UsageChart filters={filters} empty="Send one with the code below, or choose a longer range." />
     </>
   )
 }

@@ -9,13 +9,13 @@ import { keyActions, keyCreation, lastUsedColumn, nameColumn } from '../parts/ke
 import { UsedLimits } from '../parts/meter.tsx'
 import { Loaded } from '../parts/notice.tsx'
 import { Card } from '../parts/page.tsx'
-import { useIsThroughProjects, useOwnScope, useProjects } from '../parts/project-field.tsx'
+import { useOwnScope, useProjects } from '../parts/project-field.tsx'
 import { action, ResourceView, removal } from '../parts/resource.tsx'
 import { Table } from '../parts/table.tsx'
-import { usageColumns } from '../parts/usage.tsx'
+import { usageColumns, useUsage } from '../parts/usage.tsx'
 import { callApi } from '../state/api.ts'
 import { saveRows } from '../state/export.ts'
-import { coveredFilters, type Filters, rangeTitle, toFilters, usageQuery } from '../state/filters.ts'
+import { type Filters, rangeTitle, toFilters } from '../state/filters.ts'
 import { formatDate, usdColumn } from '../state/format.ts'
 import { hashRoute } from '../state/hash-route.ts'
 import { hrefTo } from '../state/href.ts'
@@ -86,10 +86,8 @@ export function Keys() {
 
 /** Usage of each key over the range of the page. A rotated key counts with the key that it replaced. */
 function KeyUsageCard({ filters }: { readonly filters: Filters }) {
-  const range = usageQuery(filters, { isThroughProjects: useIsThroughProjects() })
-  const { query, shortenedTo } = range
-  const covered = coveredFilters(filters, range)
-  const usage = useResource('GET /api/v1/usage', { query: { ...query, group_by: 'key' } })
+  const { usage, range, covered } = useUsage(filters, { groupBy: 'key' })
+  const { shortenedTo } = range
   const rows = usage.data?.data.flatMap(row => ('key_id' in row ? [row] : [])) ?? []
   return (
     <Card
@@ -136,19 +134,20 @@ const csvFields = [
   'total_tokens',
   'cost_usd',
   'own_key_cost_usd',
+  'routing_saved_usd',
+  'cache_saved_usd',
   'latency_p95_ms',
 ] as const
 
 const createManagementKey = action({
-  text: () => 'Create management key',
+  text: (_: null) => 'Create management key',
   start: () => ({ name: '', scopes: 'keys:read', days: '90' }),
-  dialog: (_: null, { scopes }) => ({
+  dialog: () => ({
     title: 'Create management key',
     submit: 'Create management key',
-    isReady: scopes !== '',
     fields: [
       { param: 'name', label: 'Name', required: true, maxLength: 100, placeholder: 'terraform' },
-      { param: 'scopes', label: 'Scopes (write includes read)', checks: managementScopes },
+      { param: 'scopes', label: 'Scopes (write includes read)', checks: managementScopes, required: true },
       {
         param: 'days',
         label: 'Expires',

@@ -11,9 +11,9 @@ import { HealthCell, HealthStrip, ModelLatency, ModelMap, typicalPrice } from '.
 import { ModelSwitches } from '../parts/model-switches.tsx'
 import { Badge, Empty, Loaded } from '../parts/notice.tsx'
 import { Card, Page, Pairs } from '../parts/page.tsx'
-import { useIsThroughProjects } from '../parts/project-field.tsx'
 import { Table } from '../parts/table.tsx'
-import { rangeTitle, toFilters, usageQuery } from '../state/filters.ts'
+import { useUsage } from '../parts/usage.tsx'
+import { rangeTitle, toFilters } from '../state/filters.ts'
 import { formatCount, formatUsd, humanize, usdColumn } from '../state/format.ts'
 import { hashRoute } from '../state/hash-route.ts'
 import { useResource } from '../state/resource.ts'
@@ -29,9 +29,8 @@ export function Models() {
   const learning = useResource('GET /api/v1/insights/learning')
   const { range: chosenRange = '' } = toFilters(hashRoute.value.query)
   const filters = { range: chosenRange }
-  const range = usageQuery(filters, { isThroughProjects: useIsThroughProjects() })
-  const totals = useResource('GET /api/v1/usage', { query: { ...range.query, group_by: 'model' } })
-  const days = useResource('GET /api/v1/usage', { query: { ...range.query, group_by: range.unit, split_by: 'model' } })
+  const { usage: totals } = useUsage(filters, { groupBy: 'model' })
+  const { usage: days } = useUsage(filters, { splitBy: 'model' })
   const [text, setText] = useState('')
   const [capability, setCapability] = useState('')
   const [chosen, setChosen] = useState<ShownModel | null>(null)
@@ -55,7 +54,7 @@ export function Models() {
             onChoose={setChosen}
           />
           <ModelLatency
-            {...{ filters, range, days }}
+            {...{ filters, days }}
             names={all.map(({ name }) => name).filter(name => countRequests(name) > 0)}
           />
         </div>

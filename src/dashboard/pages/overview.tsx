@@ -8,18 +8,10 @@ import { GettingStarted } from '../parts/getting-started.tsx'
 import { UsedLimits } from '../parts/meter.tsx'
 import { Empty, Loaded } from '../parts/notice.tsx'
 import { Card, Page } from '../parts/page.tsx'
-import { useIsThroughProjects, useOwnScope } from '../parts/project-field.tsx'
+import { useOwnScope } from '../parts/project-field.tsx'
 import { RoutingPicture } from '../parts/routing.tsx'
-import { type ChartChoice, Days } from '../parts/usage.tsx'
-import {
-  coveredFilters,
-  type Filters,
-  hrefToLog,
-  rangeBefore,
-  rangeTitle,
-  toFilters,
-  usageQuery,
-} from '../state/filters.ts'
+import { type ChartChoice, Days, useUsage } from '../parts/usage.tsx'
+import { type Filters, hrefToLog, rangeBefore, rangeTitle, toFilters } from '../state/filters.ts'
 import { compact, milliseconds, percent, relativeTime, usdColumn } from '../state/format.ts'
 import { hashRoute } from '../state/hash-route.ts'
 import { accountCreatedAt, hrefTo } from '../state/href.ts'
@@ -33,18 +25,15 @@ export function Overview() {
   const today = useResource('GET /api/v1/account', { everyMs: meterEveryMs })
   const filters = toFilters(hashRoute.value.query)
   const scope = useOwnScope()
-  const isThroughProjects = useIsThroughProjects()
-  const range = usageQuery(filters, { isThroughProjects })
-  const days = useResource('GET /api/v1/usage', { query: { ...range.query, group_by: range.unit } })
-  const models = useResource('GET /api/v1/usage', { query: { ...range.query, group_by: 'model' } })
-  const keys = useResource('GET /api/v1/usage', { query: { ...range.query, group_by: 'key' } })
+  const { usage: days, range, covered } = useUsage(filters)
+  const { usage: models } = useUsage(filters, { groupBy: 'model' })
+  const { usage: keys } = useUsage(filters, { groupBy: 'key' })
   // A range that began before the account would make each change look large.
   const earlier = rangeBefore(range)
   const before = useResource('GET /api/v1/usage', {
     query: { ...earlier, group_by: 'model' },
     when: Date.parse(earlier.from ?? '') >= accountCreatedAt.value,
   })
-  const covered = coveredFilters(filters, range)
   const choice = useState<ChartChoice[0]>(['requests', 'all'])
   // Stays after the first request to confirm it.
   const [isNew, setNew] = useState(false)

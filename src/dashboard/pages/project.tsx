@@ -1,14 +1,19 @@
 import type { ShownKey } from '../../console/keys/schemas.ts'
 import type { ShownProject } from '../../console/projects/schemas.ts'
 import { outranks, projectRoles } from '../../core/accounts/roles.ts'
+import { formatConstraints } from '../../core/policy/constraints-text.ts'
+import { FilterBar } from '../parts/filter-bar.tsx'
 import { lastUsedColumn, nameColumn } from '../parts/key-actions.tsx'
 import { BurnDown, UsedLimits } from '../parts/meter.tsx'
-import { Badge, Empty, Loaded, Notice } from '../parts/notice.tsx'
-import { Card, Page } from '../parts/page.tsx'
-import { action, ResourceView, removal, useActions } from '../parts/resource.tsx'
+import { Badge, Notice } from '../parts/notice.tsx'
+import { Card } from '../parts/page.tsx'
+import { action, ObjectPage, ResourceView, removal } from '../parts/resource.tsx'
 import { projectRoleWords, RoleSelect, roleChoices } from '../parts/roles.tsx'
+import { UsageChart } from '../parts/usage.tsx'
 import { callApi } from '../state/api.ts'
+import { hrefToLog } from '../state/filters.ts'
 import { exactTime } from '../state/format.ts'
+import { hashRoute } from '../state/hash-route.ts'
 import { hrefTo } from '../state/href.ts'
 import { isKeyValid } from '../state/keys.ts'
 import { type Resource, useResource } from '../state/resource.ts'
@@ -30,52 +35,36 @@ const archive = removal<ShownProject>({
 export function ProjectPage({ id }: { readonly id: string }) {
   const project = useResource('GET /api/v1/projects/:id', { params: { id } })
   const keys = useResource('GET /api/v1/keys', { query: { project_id: id } })
-  const { buttons, failure, dialogs } = useActions<ShownProject>(project.reload)
-  const shown = project.data
-  const isMissing = project.failure?.code === 'not_found'
-  const canRemove = may('projects.all') || shown?.role === 'admin'
-  const canManage = canRemove && !isMissing && shown?.archived_at === null
+  const { range = '' } = hashRoute.value.query
+  const filters = { range, project_id: id }
+  const canRemove = may('projects.all') || project.data?.role === 'admin'
+  const canManage = canRemove && project.data?.archived_at === null
   return (
-    <Page
-      // Constant: a page takes the focus when its title changes, and the name loads later.
+    <ObjectPage
       title="Project"
-      about={
-        <>
-          <a href={hrefTo('projects')}>Projects</a> · <a href={hrefTo('requests', { project_id: id })}>Requests</a> ·{' '}
-          <a href={hrefTo('', { project_id: id })}>Usage</a>
-        </>
-      }
-      actions={canManage && shown && buttons(shown, may('projects.all') ? [saveProject, archive] : [saveProject], '')}
+      all={['projects', 'All projects']}
+      resource={project}
+      what="the project"
+      missing={['No such project', 'You are not a member of it, or the ID is wrong.']}
+      actions={() => (canManage ? [saveProject, ...(may('projects.all') ? [archive] : [])] : [])}
     >
-      {failure}
-      {isMissing ? (
-        <div class="card">
-          <Empty title="No such project">You are not a member of it, or the ID is wrong.</Empty>
-        </div>
-      ) : (
-        <Loaded resource={project} what="the project">
-          {found => (
-            <>
-              <Limits project={found} />
-              <Members
-                project={found}
-                resource={project}
-                canManage={canManage}
-                canRemove={canRemove}
-                onRemove={keys.reload}
-              />
-              <Keys id={id} keys={keys} />
-              {canManage && <Alerts projectId={id} />}
-            </>
-          )}
-        </Loaded>
+      {found => (
+        <>
+          <Limits project={found} />
+          <FilterBar path={`projects/${id}`} filters={{ range }} isRangeOnly>
+            <a href={hrefToLog(filters)}>Requests</a> <a href={hrefTo('', filters)}>Usage</a>
+          </FilterBar>
+          <UsageChart filters={filters} empty="Create a key in this project, or choose a longer range." />
+          <Members project={found} resource={project} {...{ canManage, canRemove }} onRemove={keys.reload} />
+          <Keys id={id} keys={keys} />
+          {canManage && <Alerts projectId={id} />}
+        </>
       )}
-      {dialogs}
-    </Page>
+    </ObjectPage>
   )
 }
 
-function Limits({ project: { id, name, archived_at, limits, used } }: { readonly project: ShownProject }) {
+function Limits({ project: { id, name, archived_at, limits, used, constraints } }: { readonly project: ShownProject }) {
   return (
     <>
       {archived_at !== null && (
@@ -88,6 +77,7 @@ function Limits({ project: { id, name, archived_at, limits, used } }: { readonly
         about={`${limits === null ? 'No limits of its own: those' : 'Its limits apply to all its keys, beside those'} of the account and of each key.`}
       >
         {limits !== null && <UsedLimits limits={limits} used={used} />}
+        {constraints !== null && <p class="hint">Constraints: {formatConstraints(constraints)}</p>}
         <BurnDown limit={limits?.monthly_cost_usd} of={{ project_id: id }} />
       </Card>
     </>
@@ -116,14 +106,14 @@ function Members({ project, resource, canManage, canRemove, onRemove }: MembersP
   const add = action({
     text: () => 'Add member',
     start: () => ({ user: '', role: 'member' }),
-    dialog: (_: null, { user, role }) => ({
+    dialog: (_: null, { role }) => ({
       title: 'Add member',
       submit: 'Add member',
-      isReady: user !== '',
       fields: [
         {
           param: 'user',
           label: 'User',
+          required: true,
           hint: 'Users of the account that are not in it yet.',
           choices: [['', 'Choose a user'], ...others.map(({ id, email }) => [id, email] as const)],
         },

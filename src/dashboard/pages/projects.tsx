@@ -1,5 +1,6 @@
 import { useState } from 'preact/hooks'
 import type { ShownProject } from '../../console/projects/schemas.ts'
+import { formatConstraints } from '../../core/policy/constraints-text.ts'
 import { Switch } from '../parts/field.tsx'
 import { UsedLimits } from '../parts/meter.tsx'
 import { Badge } from '../parts/notice.tsx'
@@ -7,18 +8,21 @@ import { action, ResourceView } from '../parts/resource.tsx'
 import { callApi } from '../state/api.ts'
 import { formatCount, formatDate, humanize } from '../state/format.ts'
 import { hrefTo } from '../state/href.ts'
-import { limitFields, toLimits, toLimitTexts } from '../state/keys.ts'
+import { constraintsField, limitFields, toConstraints, toLimits, toLimitTexts } from '../state/keys.ts'
 import { useResource } from '../state/resource.ts'
 import { may } from '../state/session.ts'
 
 /** Creates a project, or changes the name and, with the right to it, the limits of one. */
 export const saveProject = action({
   text: (project: ShownProject | null) => (project === null ? 'Create project' : 'Change project'),
-  start: project => ({ name: project?.name ?? '', ...toLimitTexts(project?.limits ?? null) }),
-  dialog: (project, { name }) => ({
+  start: project => ({
+    name: project?.name ?? '',
+    ...toLimitTexts(project?.limits ?? null),
+    constraints: formatConstraints(project?.constraints ?? null),
+  }),
+  dialog: project => ({
     title: project === null ? 'Create project' : `Change “${project.name}”`,
     submit: project === null ? 'Create project' : 'Save',
-    isReady: name.trim() !== '',
     fields: [
       {
         param: 'name',
@@ -28,13 +32,16 @@ export const saveProject = action({
         ...(project === null ? { hint: 'For example the team or the application that uses it.' } : {}),
       },
       ...(may('projects.all') ? limitFields : []),
+      // A new project takes none.
+      ...(may('projects.all') && project !== null ? [constraintsField] : []),
     ],
   }),
-  perform: async (project, { name: text, ...limits }) => {
+  perform: async (project, { name: text, constraints, ...limits }) => {
     const name = text.trim()
     const body = { name, ...(may('projects.all') ? { limits: toLimits(limits) } : {}) }
+    const bound = may('projects.all') ? { constraints: toConstraints(constraints) } : {}
     if (project === null) await callApi('POST /api/v1/projects', { body })
-    else await callApi('PATCH /api/v1/projects/:id', { params: { id: project.id }, body })
+    else await callApi('PATCH /api/v1/projects/:id', { params: { id: project.id }, body: { ...body, ...bound } })
     return project === null ? `Project “${name}” created` : 'Project changed'
   },
 })

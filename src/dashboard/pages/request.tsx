@@ -2,8 +2,8 @@ import { useEffect } from 'preact/hooks'
 import type { RequestRecord } from '../../console/usage/schemas.ts'
 import { Copy } from '../parts/controls.tsx'
 import { BarList } from '../parts/daily-chart.tsx'
-import { Badge, healthTones, Loaded, Notice, withCode } from '../parts/notice.tsx'
-import { Card, Page, Pairs } from '../parts/page.tsx'
+import { Badge, healthTones, Notice, withCode } from '../parts/notice.tsx'
+import { Card, Pairs } from '../parts/page.tsx'
 import { useProjects } from '../parts/project-field.tsx'
 import {
   Attempts,
@@ -13,11 +13,11 @@ import {
   tellSubstitution,
   unpricedTexts,
 } from '../parts/request-detail.tsx'
+import { ObjectPage } from '../parts/resource.tsx'
 import { AsTable } from '../parts/table.tsx'
 import { type ScoredModel, scoreParts, tellChoice } from '../state/choice.ts'
-import { figures, showFigure } from '../state/figures.ts'
+import { figures, getSaved, showFigure, tellSaved } from '../state/figures.ts'
 import { dialectNames, exactTime, formatCount, humanize, percent, usdExact } from '../state/format.ts'
-import { hrefTo } from '../state/href.ts'
 import { fallbackTitles } from '../state/keys.ts'
 import { useResource, whileVisible } from '../state/resource.ts'
 
@@ -31,35 +31,28 @@ export function RequestPage({ id }: { readonly id: string }) {
   // A request appears seconds after its end.
   useEffect(() => (isMissing ? whileVisible(lookAgainMs, record.reload) : undefined), [isMissing])
   return (
-    <Page
+    <ObjectPage
       title="Request"
-      actions={
-        <a class="button" href={hrefTo('requests')}>
-          All requests
-        </a>
-      }
+      all={['requests', 'All requests']}
+      resource={record}
+      what="the request"
+      missing={['No request with this ID', <Missing id={id} />]}
     >
-      {isMissing ? (
-        <Missing id={id} />
-      ) : (
-        <Loaded resource={record} what="the request" lines={8}>
-          {found => (
-            <>
-              <Outcome record={found} />
-              <Timeline record={found} />
-              <Candidates record={found} />
-              <Usage record={found} />
-            </>
-          )}
-        </Loaded>
+      {found => (
+        <>
+          <Outcome record={found} />
+          <Timeline record={found} />
+          <Candidates record={found} />
+          <Usage record={found} />
+        </>
       )}
-    </Page>
+    </ObjectPage>
   )
 }
 
 function Missing({ id }: { readonly id: string }) {
   return (
-    <Card title="No request with this ID">
+    <>
       <p class="mono wrap">{id}</p>
       <p>Reasons why a request is not here:</p>
       <ul class="stack">
@@ -68,7 +61,7 @@ function Missing({ id }: { readonly id: string }) {
         <li>It ended less than a few seconds ago. Then it appears here.</li>
         <li>It was rejected more than 30 days ago.</li>
       </ul>
-    </Card>
+    </>
   )
 }
 
@@ -211,6 +204,7 @@ function Candidates({ record }: { readonly record: RequestRecord }) {
 
 function Usage({ record }: { readonly record: RequestRecord }) {
   const { cost, cache_share: cached } = record
+  const baseline = cost?.baseline ?? null
   if (record.status === 'rejected') return null
   const parts: readonly (readonly [name: string, usd: number, tone: string | null])[] =
     cost === null
@@ -258,6 +252,13 @@ function Usage({ record }: { readonly record: RequestRecord }) {
             ['Reasoning tokens', formatCount(record.reasoning_tokens)],
             ['Token counts', record.estimated ? 'estimated' : 'reported by provider'],
             cached !== null && ['Cache share', percent(cached)],
+            getSaved(record) !== null && [
+              figures.saved.label,
+              <span title={figures.saved.about}>
+                {showFigure('saved', getSaved(record))} ({tellSaved(record)})
+              </span>,
+            ],
+            baseline !== null && ['Baseline', `${usdExact(baseline.cost_usd)} at ${baseline.model}`],
           ]}
         />
       </div>

@@ -7,7 +7,7 @@ import { DailyChart } from '../parts/daily-chart.tsx'
 import { Switch, TextField } from '../parts/field.tsx'
 import { FilterBar } from '../parts/filter-bar.tsx'
 import { Empty, FailureNotice, Loading } from '../parts/notice.tsx'
-import { Page, showToast } from '../parts/page.tsx'
+import { Exports, Page, showToast } from '../parts/page.tsx'
 import { useOwnScope } from '../parts/project-field.tsx'
 import {
   callCount,
@@ -18,23 +18,15 @@ import {
   unpricedTexts,
 } from '../parts/request-detail.tsx'
 import { type Column, Table } from '../parts/table.tsx'
+import { useUsage } from '../parts/usage.tsx'
 import { useAction } from '../state/action.ts'
 import { callApi } from '../state/api.ts'
-import { saveFile, saveRows } from '../state/export.ts'
-import {
-  coveredFilters,
-  type Filters,
-  hrefToLog,
-  logQuery,
-  toFilters,
-  type UsageQuery,
-  usageQuery,
-} from '../state/filters.ts'
+import { saveRows } from '../state/export.ts'
+import { logQuery, toFilters, type UsageQuery } from '../state/filters.ts'
 import { compact, exactTime, formatCount, formatUsd, localTime, percent, usdColumn } from '../state/format.ts'
 import { hashRoute, replaceHashRoute } from '../state/hash-route.ts'
 import { hrefTo } from '../state/href.ts'
 import { useLog } from '../state/log.ts'
-import { useResource } from '../state/resource.ts'
 import { getChartNote } from '../state/usage-series.ts'
 
 const admissions = { admitted: 'Admitted', rejected: 'Rejected' } as const
@@ -47,15 +39,21 @@ export function Requests() {
   const isFiltered = Object.keys(filters).length > 0
   const { status, ...ofAll } = filters
   const isRejected = status === 'rejected'
-  const range = usageQuery(isRejected ? ofAll : filters)
-  const { data: usage } = useResource('GET /api/v1/usage', { query: { ...range.query, group_by: range.unit } })
+  const { usage: counted, range, linkTo } = useUsage(isRejected ? ofAll : filters)
+  const usage = counted.data
   // Live updates add rows after the count.
   const whole = usage === undefined || !log.hasMore || isLive ? null : tellWhole(usage, isRejected, range)
   return (
     <Page
       title="Requests"
       hint={`Requests of ${scope ?? 'the account'}. Prompts and outputs are never stored.`}
-      actions={isRejected ? <RejectedExport rows={log.rows ?? []} /> : <Exports filters={filters} />}
+      actions={
+        isRejected ? (
+          <RejectedExport rows={log.rows ?? []} />
+        ) : (
+          <Exports of="requests" query={logQuery(filters)} formats={{ csv: 'CSV', json: 'JSON' }} />
+        )
+      }
     >
       <NothingVisible />
       <FilterBar path="requests" filters={filters}>
@@ -63,7 +61,10 @@ export function Requests() {
         <FindRequest />
       </FilterBar>
       {!isRejected && usage !== undefined && usage.total.requests > 0 && (
-        <Histogram usage={usage} filters={filters} range={range} />
+        // The totals cannot show requests that were rejected, only their number.
+        <section class="card log-chart" aria-label="Requests by status">
+          <DailyChart usage={usage} measure="requests" note={getChartNote('requests', range)} linkTo={linkTo} />
+        </section>
       )}
       <section class="card">
         <div>
@@ -122,52 +123,11 @@ export function Requests() {
   )
 }
 
-/** Statuses over the range. The totals cannot show requests that were rejected, only their number. */
-function Histogram({ usage, filters, range }: HistogramProps) {
-  return (
-    <section class="card log-chart" aria-label="Requests by status">
-      <DailyChart
-        usage={usage}
-        measure="requests"
-        note={getChartNote('requests', range)}
-        linkTo={added => hrefToLog(coveredFilters(filters, range), added)}
-      />
-    </section>
-  )
-}
-
-type HistogramProps = { readonly usage: ShownUsage; readonly filters: Filters; readonly range: UsageQuery }
-
 /** Number of all requests that match; null = unknown: the totals of a shortened range are not of the list. */
 function tellWhole({ rejected, total }: ShownUsage, isRejected: boolean, { shortenedTo }: UsageQuery): string | null {
   const count = isRejected ? rejected : total.requests
   if (count === null || shortenedTo !== null) return null
   return `${formatCount(count)}${isRejected && count === mostCountedRejections ? '+' : ''}`
-}
-
-function Exports({ filters }: { readonly filters: Filters }) {
-  const [bytes, setBytes] = useState(0)
-  const saving = useAction(async (format: 'csv' | 'json') => {
-    setBytes(0)
-    await saveFile('GET /api/v1/requests/export', { ...logQuery(filters), format }, `requests.${format}`, setBytes)
-    showToast('Export downloaded')
-  })
-  const megabytes = `${(bytes / 1_000_000).toFixed(1)} MB`
-  return (
-    <>
-      {saving.failure !== null && <FailureNotice failure={saving.failure} />}
-      {(['csv', 'json'] as const).map(format => (
-        <Button
-          key={format}
-          disabled={saving.isBusy}
-          title="Export the filtered requests"
-          onClick={() => void saving.run(format)}
-        >
-          <Icon name="download" size={16} /> {saving.isBusy ? megabytes : `Export ${format.toUpperCase()}`}
-        </Button>
-      ))}
-    </>
-  )
 }
 
 /** Rejected requests have no usage and no export of their own: the file has the rows that are shown. */

@@ -1,5 +1,6 @@
 import { useState } from 'preact/hooks'
 import type { ShownSession } from '../../console/auth/schemas.ts'
+import { AccountPolicy, type AccountProps, AccountRules } from '../parts/account-policy.tsx'
 import { Button } from '../parts/controls.tsx'
 import { Switch, TextField } from '../parts/field.tsx'
 import { InlineForm, ownPassword, submitForm, useForm } from '../parts/form.tsx'
@@ -7,12 +8,12 @@ import { signOut } from '../parts/navigation.tsx'
 import { Badge, FailureNotice, Later, Loaded } from '../parts/notice.tsx'
 import { Card, Page, Pairs, showToast } from '../parts/page.tsx'
 import { action, ResourceView, useActions } from '../parts/resource.tsx'
-import { type AccountProps, RoutingDefaults, useAccountChange } from '../parts/routing-defaults.tsx'
+import { useAction } from '../state/action.ts'
 import { callApi } from '../state/api.ts'
 import { formatDate, humanize, relativeTime } from '../state/format.ts'
 import { limitFields, limitLabels, toLimits, toLimitTexts } from '../state/keys.ts'
 import { useResource } from '../state/resource.ts'
-import { currentSession, end, may, user } from '../state/session.ts'
+import { currentSession, end, may, renew, user } from '../state/session.ts'
 import { newPasswordField } from './sign-in.tsx'
 import { TestResult } from './single-sign-on.tsx'
 import { TwoFactor } from './two-factor.tsx'
@@ -29,10 +30,11 @@ export function Settings() {
           <>
             <AccountCard account={found} onChange={account.set} />
             <Limits account={found} onChange={account.set} />
-            <RoutingDefaults account={found} onChange={account.set} />
+            <AccountPolicy account={found} onChange={account.set} />
           </>
         )}
       </Loaded>
+      <AccountRules resource={account} />
       <Sessions />
       <Password />
       <TwoFactor />
@@ -40,6 +42,19 @@ export function Settings() {
       {may('account.delete') && account.data !== undefined && <AccountDeletion name={account.data.name} />}
     </Page>
   )
+}
+
+/** Changes the account; one at a time, with one error. */
+function useAccountChange(onChange: AccountProps['onChange']) {
+  return useAction(async (body: Readonly<Record<string, unknown>>, toast: string) => {
+    const changed = await callApi('PATCH /api/v1/account', { body })
+    onChange(changed)
+    const current = currentSession.peek()
+    if (current) currentSession.value = { ...current, account: { ...current.account, name: changed.name } }
+    showToast(toast)
+    // The owner may have to set it up as well.
+    if (body.requires_two_factor !== undefined) await renew()
+  })
 }
 
 function AccountCard({ account, onChange }: AccountProps) {

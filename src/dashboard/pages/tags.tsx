@@ -7,13 +7,13 @@ import { FilterBar } from '../parts/filter-bar.tsx'
 import { BurnDown, UsedLimits } from '../parts/meter.tsx'
 import { Empty, Loaded } from '../parts/notice.tsx'
 import { Card } from '../parts/page.tsx'
-import { useIsThroughProjects, useOwnScope } from '../parts/project-field.tsx'
+import { useOwnScope } from '../parts/project-field.tsx'
 import { action, ResourceView, removal } from '../parts/resource.tsx'
 import { Table } from '../parts/table.tsx'
-import { UsageChart, usageColumns } from '../parts/usage.tsx'
+import { UsageChart, usageColumns, useUsage } from '../parts/usage.tsx'
 import { callApi } from '../state/api.ts'
 import { saveRows } from '../state/export.ts'
-import { coveredFilters, type Filters, rangeTitle, toFilters, usageQuery } from '../state/filters.ts'
+import { coveredFilters, type Filters, rangeTitle, toFilters } from '../state/filters.ts'
 import { formatCount } from '../state/format.ts'
 import { hashRoute, replaceHashRoute } from '../state/hash-route.ts'
 import { hrefTo } from '../state/href.ts'
@@ -28,10 +28,10 @@ const save = action({
   text: (tag: ShownTag | null) => (tag === null ? 'Set budget' : 'Change'),
   label: tag => (tag === null ? 'Set budget' : `Change the budget of ${toTitle(tag)}`),
   start: tag => ({ name: tag?.name ?? '', value: tag?.value ?? '', ...toLimitTexts(tag?.limits ?? null) }),
-  dialog: (tag, { name, value, ...limits }) => ({
+  dialog: (tag, { name: _, value: _value, ...limits }) => ({
     title: tag === null ? 'Set budget' : `Change the budget of “${toTitle(tag)}”`,
     submit: tag === null ? 'Set budget' : 'Save',
-    isReady: name.trim() !== '' && value.trim() !== '' && Object.values(limits).some(text => text !== ''),
+    isReady: Object.values(limits).some(text => text !== ''),
     about: <p class="hint">An empty field is no limit. At least one limit is required.</p>,
     fields: [...(tag === null ? tagFields : []), ...limitFields],
   }),
@@ -124,14 +124,9 @@ const toTagName = (tag: string) => tag.split('=')[0] ?? tag
 /** Usage by tag over the range of the page: a chart of one tag name or tag, and a table of all tags. */
 function TagUsage({ filters }: { readonly filters: Filters }) {
   const { tag, ...untagged } = filters
-  const options = { groupBy: 'tag', isThroughProjects: useIsThroughProjects() } as const
-  const range = usageQuery(untagged, options)
-  const { query, shortenedTo } = range
-  const all = useResource('GET /api/v1/usage', { query: { ...query, group_by: 'tag' } })
-  const chosen = useResource('GET /api/v1/usage', {
-    query: { ...usageQuery(filters, options).query, group_by: 'tag' },
-    when: tag !== undefined,
-  })
+  const { usage: all, range } = useUsage(untagged, { groupBy: 'tag' })
+  const { usage: chosen } = useUsage(filters, { groupBy: 'tag', when: tag !== undefined })
+  const { shortenedTo } = range
   const names = [...new Set(toTagRows(all.data).map(row => toTagName(row.tag)))]
   const charted = tag ?? names[0]
   return (
@@ -190,10 +185,7 @@ type UsageTableProps = {
   readonly whole: ShownUsage | undefined
 }
 
-type Shown = Pick<
-  TagRow,
-  'requests' | 'failed' | 'total_tokens' | 'cost_usd' | 'own_key_cost_usd' | 'latency_p95_ms'
-> & {
+type Shown = Pick<TagRow, (typeof sums)[number] | 'latency_p95_ms'> & {
   readonly tag: string | null
 }
 
@@ -250,14 +242,22 @@ function UsageTable({ usage, filters, covered, whole }: UsageTableProps) {
 /** Differences of sums; money is exact to 1e-8 USD. */
 function subtractTotals(whole: ShownUsage['total'], part: ShownUsage['total']): Omit<Shown, 'tag'> {
   return {
-    requests: whole.requests - part.requests,
-    failed: whole.failed - part.failed,
-    total_tokens: whole.total_tokens - part.total_tokens,
-    cost_usd: Math.round((whole.cost_usd - part.cost_usd) * 1e8) / 1e8,
-    own_key_cost_usd: Math.round((whole.own_key_cost_usd - part.own_key_cost_usd) * 1e8) / 1e8,
+    ...(Object.fromEntries(sums.map(name => [name, Math.round((whole[name] - part[name]) * 1e8) / 1e8])) as Record<
+      (typeof sums)[number],
+      number
+    >),
     // Percentiles have no difference.
     latency_p95_ms: null,
   }
 }
 
-const csvFields = ['tag', 'requests', 'failed', 'total_tokens', 'cost_usd', 'own_key_cost_usd'] as const
+const sums = [
+  'requests',
+  'failed',
+  'total_tokens',
+  'cost_usd',
+  'own_key_cost_usd',
+  'routing_saved_usd',
+  'cache_saved_usd',
+] as const
+const csvFields = ['tag', ...sums] as const

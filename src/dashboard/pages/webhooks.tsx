@@ -24,16 +24,15 @@ const formatChoices = [
 ] as const
 
 const create = action({
-  text: () => 'Create webhook',
+  text: (_: null) => 'Create webhook',
   start: () => ({ url: '', format: 'standard', events: webhookEventTypes.join(), project_id: '' }),
-  dialog: (_: null, { events }) => ({
+  dialog: () => ({
     title: 'Create webhook',
     submit: 'Create',
-    isReady: events !== '',
     fields: [
       { param: 'url', label: 'URL', required: true },
       { param: 'format', label: 'Format', choices: formatChoices },
-      { param: 'events', label: 'Events', checks: webhookEventTypes },
+      { param: 'events', label: 'Events', checks: webhookEventTypes, required: true },
       {
         param: 'project_id',
         label: 'Project',

@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect, useId, useRef } from 'preact/hooks'
 import { Button, Icon, Snippet } from './controls.tsx'
-import { type FieldsProps, FormFailure, FormFields, submitForm, type Values } from './form.tsx'
+import { type FieldsProps, FormFailure, FormFields, Submit, submitForm, type Values } from './form.tsx'
 
 type DialogProps = {
   readonly title: string
@@ -105,7 +105,7 @@ type FormDialogProps = {
   readonly children?: ComponentChildren
   readonly action: string
   readonly isDangerous?: boolean
-  readonly isReady?: boolean
+  readonly isReady?: boolean | undefined
   readonly onClose: () => void
 }
 
@@ -115,25 +115,23 @@ export function FormDialog<V extends Values>({
   children,
   action,
   isDangerous = false,
-  isReady = true,
+  isReady,
   form,
   fields,
   onClose,
 }: FormDialogProps & FieldsProps<V>) {
   return (
     <Dialog title={title} onClose={onClose}>
-      {/* A disabled button keeps Enter from submitting. */}
       <form onSubmit={event => submitForm(event, form)}>
         {children}
         <FormFields form={form} fields={fields} />
         <FormFailure form={form} fields={fields} />
         <div class="actions end">
           <Button text="Cancel" onClick={onClose} />
-          <Button
-            type="submit"
+          <Submit
+            {...{ form, fields, isReady }}
             look={isDangerous ? 'danger' : 'primary'}
-            disabled={!isReady || form.isBusy}
-            text={form.isBusy ? 'Loading…' : action}
+            submit={[action, 'Loading…']}
           />
         </div>
       </form>

@@ -8,6 +8,7 @@ type Shared = {
   /** API field name: an error that names it is shown beside it. */
   readonly param?: string | undefined
   readonly failure?: RequestError | null | undefined
+  readonly disabled?: boolean | undefined
 }
 
 export type InputProps = Shared & {
@@ -19,10 +20,7 @@ export type InputProps = Shared & {
   /** Lines of a longer text; absent = one. */
   readonly rows?: number
   readonly autocomplete?: 'off' | 'one-time-code' | 'username' | 'current-password' | 'new-password' | 'organization'
-} & Pick<
-    InputHTMLAttributes,
-    'name' | 'placeholder' | 'required' | 'disabled' | 'minLength' | 'maxLength' | 'min' | 'step'
-  >
+} & Pick<InputHTMLAttributes, 'name' | 'placeholder' | 'required' | 'minLength' | 'maxLength' | 'min' | 'step'>
 
 type CommitProps = Omit<InputProps, 'onText'> & {
   /** Called when the text is complete: on Enter, or when the field loses the focus. */
@@ -58,7 +56,6 @@ export type SelectProps = Shared & {
   readonly choices?: readonly SelectOption[]
   /** Options before the choices. */
   readonly children?: ComponentChildren
-  readonly disabled?: boolean
 }
 
 export function SelectField({ value, onChoice, choices = [], children, disabled = false, ...shared }: SelectProps) {

@@ -240,10 +240,9 @@ function FilterFields({ path, filters, onChange }: FilterFieldsProps) {
 const save = action<Filters, { readonly name: string }>({
   text: () => 'Save view',
   start: () => ({ name: '' }),
-  dialog: (_, { name }) => ({
+  dialog: () => ({
     title: 'Save view',
     submit: 'Save view',
-    isReady: name.trim() !== '',
     fields: [
       {
         param: 'name',

@@ -82,8 +82,8 @@ function PlainFields<V extends Values>({ form: { values, set, failure }, fields 
         // The name of a field is one of the form's.
         const onText = (text: string) => set({ [param]: text, ...sets?.(text) } as Partial<V>)
         if (checks !== undefined) return <Checks key={param} {...{ label: field.label, checks, value, onText }} />
-        const { label, hint } = field
-        const select = { label, hint, param, failure, value, onChoice: onText }
+        const { label, hint, disabled } = field
+        const select = { label, hint, disabled, param, failure, value, onChoice: onText }
         if (choices === 'projects') return <ProjectField key={param} {...select} />
         if (choices !== undefined) return <SelectField key={param} {...select} choices={choices} />
         if (suggest !== undefined) return <ModelsField key={param} {...field} {...{ failure, value, onText }} />
@@ -133,11 +133,10 @@ function Checks({ label, checks, value, onText }: ChecksProps) {
   )
 }
 
-type InlineFormProps = {
-  /** Text of the button, and the one while it sends. */
-  readonly submit: readonly [text: string, busy: string]
+type InlineFormProps<V extends Values> = Omit<SubmitProps<V>, 'look'> & {
   readonly look?: string
-  readonly isReady?: boolean
+  /** The user may see the values only. */
+  readonly isReadOnly?: boolean
   /** Before the fields. */
   readonly children?: ComponentChildren
   /** Beside the button. */
@@ -145,19 +144,44 @@ type InlineFormProps = {
 }
 
 /** A form as a part of a page. */
-export function InlineForm<V extends Values>(props: InlineFormProps & FieldsProps<V>) {
-  const { form, fields, submit, look = 'primary', isReady = true, children, tools } = props
+export function InlineForm<V extends Values>(props: InlineFormProps<V>) {
+  const { form, submit, look = 'primary', isReady, isReadOnly = false, children, tools } = props
+  const fields = isReadOnly ? props.fields.map(field => ({ ...field, disabled: true })) : props.fields
   return (
     <form class="narrow" onSubmit={event => submitForm(event, form)}>
       <FormFailure form={form} fields={fields} />
       {children}
       <FormFields form={form} fields={fields} />
-      <div class="actions">
-        <Button type="submit" look={look} disabled={form.isBusy || !isReady} text={submit[form.isBusy ? 1 : 0]} />
-        {tools}
-      </div>
+      {!isReadOnly && (
+        <div class="actions">
+          <Submit {...{ form, fields, isReady, look, submit }} />
+          {tools}
+        </div>
+      )}
     </form>
   )
+}
+
+/** Every required field has a text. */
+const isFilled = ({
+  form,
+  fields,
+}: {
+  readonly form: { readonly values: Values }
+  readonly fields: readonly Field[]
+}) => fields.every(({ param, required }) => required !== true || (form.values[param] ?? '').trim() !== '')
+
+type SubmitProps<V extends Values> = FieldsProps<V> & {
+  readonly isReady?: boolean | undefined
+  readonly look: string
+  /** Text of the button, and the one while it sends. */
+  readonly submit: readonly [text: string, busy: string]
+}
+
+/** The button of a form, disabled until its required fields have texts, which also keeps Enter from submitting. */
+export function Submit<V extends Values>({ form, fields, isReady = true, look, submit }: SubmitProps<V>) {
+  const isDisabled = form.isBusy || !isReady || !isFilled({ form, fields })
+  return <Button type="submit" look={look} disabled={isDisabled} text={submit[form.isBusy ? 1 : 0]} />
 }
 
 export function submitForm(event: Event, form: Pick<Form<Values>, 'run'>): void {

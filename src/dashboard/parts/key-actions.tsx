@@ -1,18 +1,15 @@
 /** What can be done to API keys, for the list of keys and the page of a key. */
 import type { ShownKey, ShownKeyPage } from '../../console/keys/schemas.ts'
-import { fallbackPolicies, strategies } from '../../core/chat/chat.ts'
+import { strategies } from '../../core/chat/chat.ts'
 import { callApi } from '../state/api.ts'
 import { dateTime, humanize, relativeTime } from '../state/format.ts'
 import { hrefTo } from '../state/href.ts'
 import {
-  continueChoices,
-  continueHint,
-  fallbackChoices,
-  fallbackHints,
-  hedgingHint,
+  constraintsField,
   isKeyValid,
   limitFields,
   listOtherKeys,
+  policyFields,
   toRules,
   toRuleTexts,
 } from '../state/keys.ts'
@@ -90,10 +87,9 @@ const save = (projectId: string) =>
       expires_at: key === null ? '' : unchanged,
       ...toRuleTexts(key),
     }),
-    dialog: (key, { name, fallback }) => ({
+    dialog: (key, { fallback }) => ({
       title: key === null ? 'Create API key' : `Change “${key.name}”`,
       submit: key === null ? 'Create API key' : 'Save',
-      isReady: name.trim() !== '',
       fields: [
         ...(key === null ? [presetField] : []),
         {
@@ -114,7 +110,9 @@ const save = (projectId: string) =>
         { param: 'models', label: 'Models', hint: 'openai/gpt-5.5, anthropic/*. Empty: all.', suggest: 'models' },
         ...limitFields.filter(field => !costFields.includes(field)).map(folded),
         folded({ param: 'tags', label: 'Tags', hint: 'team=search, env=prod' }),
-        ...routingFields(fallback).map(folded),
+        folded(strategyField),
+        ...policyFields(fallback, { fallback: asAccount, continue: asAccount, hedge: asAccount }).map(folded),
+        folded(constraintsField),
       ],
     }),
     perform: async (key, { name: text, project_id, expires_at, preset: _, ...texts }) => {
@@ -130,6 +128,14 @@ const save = (projectId: string) =>
       return `Key “${name}” changed`
     },
   })
+
+const asAccount = 'As the account'
+const strategyField = {
+  param: 'strategy',
+  label: 'Default strategy',
+  hint: 'For requests that name neither a strategy nor a model.',
+  choices: [['', 'Balanced (default)'], ...strategies.map(name => [name, humanize(name)] as const)],
+} as const
 
 const costFields = limitFields.filter(({ param }) => param.endsWith('_usd'))
 
@@ -157,32 +163,6 @@ const presetField = {
 
 const unchangedExpiry = (key: Key | null): readonly SelectOption[] =>
   key === null ? [] : [[unchanged, key.expires_at === null ? 'Never (unchanged)' : dateTime(key.expires_at)]]
-
-function routingFields(fallback: string) {
-  const policy = fallbackPolicies.find(known => known === fallback)
-  const asAccount = ['', 'As the account'] as const
-  return [
-    {
-      param: 'strategy',
-      label: 'Default strategy',
-      hint: 'For requests that name neither a strategy nor a model.',
-      choices: [['', 'Balanced (default)'], ...strategies.map(name => [name, humanize(name)] as const)],
-    },
-    {
-      param: 'fallback',
-      label: 'Fallback policy',
-      hint: `${policy === undefined ? '' : `${fallbackHints[policy]} `}The strictest policy of account, key and request applies.`,
-      choices: [asAccount, ...fallbackChoices],
-    },
-    {
-      param: 'continue',
-      label: 'Cut texts',
-      hint: `${continueHint} The strictest policy of account, key and request applies.`,
-      choices: [asAccount, ...continueChoices],
-    },
-    { param: 'hedge', label: 'Hedging', hint: hedgingHint, choices: [asAccount, ['on', 'On'], ['off', 'Off']] },
-  ] as const
-}
 
 export const keyCreation = (projectId: string): RowAction<null> => save(projectId)
 

@@ -3,15 +3,16 @@ import type { ShownUsage } from '../../console/usage/schemas.ts'
 import type { ShownModel } from '../../dialects/models/schemas.ts'
 import { logShare } from '../state/chart-paths.ts'
 import { figures, showFigure } from '../state/figures.ts'
-import { type Filters, hrefToLog, type UsageQuery } from '../state/filters.ts'
+import type { Filters } from '../state/filters.ts'
 import { formatCount, formatUtcUnit, humanize, relativeTime } from '../state/format.ts'
-import { type Resource, useResource } from '../state/resource.ts'
+import type { Resource } from '../state/resource.ts'
 import type { ModelHealth } from '../state/routes.ts'
 import { listUnits } from '../state/usage-series.ts'
 import { DailyChart } from './daily-chart.tsx'
 import { SelectField } from './field.tsx'
 import { Badge, Empty, healthTones, Loaded, type Tone } from './notice.tsx'
 import { Card } from './page.tsx'
+import { useUsage } from './usage.tsx'
 
 /** Tokens of the request by which prices compare: a short prompt with some context, and a paragraph. */
 const typical = { input: 1_000, output: 300 } as const
@@ -112,17 +113,15 @@ function priceAt(share: number, prices: readonly number[]): number {
 
 type LatencyProps = {
   readonly filters: Filters
-  readonly range: UsageQuery
   /** Usage of all models over the range. */
   readonly days: Resource<ShownUsage>
   readonly names: readonly string[]
 }
 
 /** The latency of requests over time, of one model or all: the area from p50 to p95. */
-export function ModelLatency({ filters, range, days, names }: LatencyProps) {
+export function ModelLatency({ filters, days, names }: LatencyProps) {
   const [model, setModel] = useState('')
-  const query = { ...range.query, model, group_by: range.unit }
-  const ofModel = useResource('GET /api/v1/usage', { query, when: model !== '' })
+  const { usage: ofModel, linkTo } = useUsage({ ...filters, model }, { when: model !== '' })
   return (
     <Card
       title="Latency"
@@ -141,7 +140,7 @@ export function ModelLatency({ filters, range, days, names }: LatencyProps) {
           found.total.completed === 0 ? (
             <Empty title="No completed requests">The latency of your requests appears here.</Empty>
           ) : (
-            <DailyChart usage={found} measure="latency" linkTo={added => hrefToLog({ ...filters, model }, added)} />
+            <DailyChart usage={found} measure="latency" linkTo={linkTo} />
           )
         }
       </Loaded>

@@ -2,6 +2,7 @@ import { computed, signal } from '@preact/signals'
 import type { ComponentChildren, ComponentType } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import type { RequestError } from '../state/api-error.ts'
+import { humanize } from '../state/format.ts'
 import type { Resource } from '../state/resource.ts'
 import { Button, Icon } from './controls.tsx'
 
@@ -36,7 +37,7 @@ export function Notice({ tone = 'plain', title, children, actions, isUrgent = fa
 /** Shows an API error, with a retry button if that may help. */
 export function FailureNotice({ failure, retry }: { readonly failure: RequestError; readonly retry?: () => void }) {
   const wait = failure.retryAfterSeconds
-  const title = titles[failure.code] ?? 'Request failed'
+  const title = titles[failure.code] ?? humanize(failure.code)
   return (
     <Notice
       tone="bad"
@@ -62,24 +63,13 @@ function withoutTitle(message: string, title: string): string {
   return rest.charAt(0).toUpperCase() + rest.slice(1)
 }
 
+/** Codes that say too little by themselves. */
 const titles: Partial<Record<RequestError['code'], string>> = {
   offline: 'Gateway unreachable',
   forbidden: 'Permission denied',
-  not_found: 'Not found',
+  invalid_request: 'Request failed',
   invalid_credentials: 'Sign-in failed',
-  payment_required: 'Payment required',
-  account_paused: 'Account paused',
-  requests_per_minute_exceeded: 'Rate limit reached',
-  concurrent_requests_exceeded: 'Concurrency limit reached',
-  request_bytes_exceeded: 'Too many request bytes',
   ip_rate_limited: 'Too many attempts',
-  daily_tokens_exceeded: 'Daily token limit reached',
-  daily_cost_exceeded: 'Daily cost limit reached',
-  monthly_cost_exceeded: 'Monthly cost limit reached',
-  content_blocked: 'Blocked by moderation',
-  conversation_stopped: 'Conversation stopped',
-  service_unavailable: 'Service unavailable',
-  no_model_available: 'No model is available',
 }
 
 export function Empty({ title, children }: { readonly title: string; readonly children?: ComponentChildren }) {

@@ -1,10 +1,12 @@
 import { signal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
-import { useEffect, useRef } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
+import { useAction } from '../state/action.ts'
+import { saveFile } from '../state/export.ts'
 import { type FigureName, figures, showFigure } from '../state/figures.ts'
-import { Icon } from './controls.tsx'
+import { Button, Icon } from './controls.tsx'
 import { Sparkline } from './daily-chart.tsx'
-import { PageFailures } from './notice.tsx'
+import { FailureNotice, PageFailures } from './notice.tsx'
 
 export type PageProps = {
   readonly title: string
@@ -95,6 +97,33 @@ export function Tile({ note, change, course, ...of }: TileProps) {
       {course !== undefined && <Sparkline label={`${name} over time`} values={course} />}
       <p class="hint">{note}</p>
     </div>
+  )
+}
+
+type ExportsProps = {
+  readonly of: 'requests' | 'audit'
+  readonly query: Readonly<Record<string, string>>
+  /** File extensions with their names. */
+  readonly formats: Readonly<Record<string, string>>
+}
+
+/** Buttons that download what the filters of a page match. */
+export function Exports({ of, query, formats }: ExportsProps) {
+  const [bytes, setBytes] = useState(0)
+  const { run, isBusy, failure } = useAction(async (format: string) => {
+    setBytes(0)
+    await saveFile(`GET /api/v1/${of}/export`, { ...query, format }, `${of}.${format}`, setBytes)
+    showToast('Export downloaded')
+  })
+  return (
+    <>
+      {failure !== null && <FailureNotice failure={failure} />}
+      {Object.entries(formats).map(([format, name]) => (
+        <Button key={format} disabled={isBusy} title="Export what the filters match" onClick={() => void run(format)}>
+          <Icon name="download" size={16} /> {isBusy ? `${(bytes / 1_000_000).toFixed(1)} MB` : `Export ${name}`}
+        </Button>
+      ))}
+    </>
   )
 }
 

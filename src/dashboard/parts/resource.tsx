@@ -5,11 +5,12 @@
 import type { ComponentChildren } from 'preact'
 import { useRef, useState } from 'preact/hooks'
 import { useAction } from '../state/action.ts'
+import { hrefTo } from '../state/href.ts'
 import type { Resource } from '../state/resource.ts'
 import { Button } from './controls.tsx'
 import { FormDialog, ResultDialog, type ShownResult } from './dialog.tsx'
 import { type Field, useForm, type Values } from './form.tsx'
-import { FailureNotice, Loaded } from './notice.tsx'
+import { Empty, FailureNotice, Loaded } from './notice.tsx'
 import { Card, Page, type PageProps, showToast } from './page.tsx'
 import { type Column, Table } from './table.tsx'
 
@@ -19,6 +20,7 @@ type ActionDialog = {
   readonly submit: string
   readonly about?: ComponentChildren
   readonly fields?: readonly Field[]
+  /** False = beside its required fields, something is missing. */
   readonly isReady?: boolean
 }
 
@@ -122,7 +124,7 @@ function OpenDialog<Row>({ current, row, loaded, perform, onClose }: OpenDialogP
   const form = useForm(action.start?.(row) ?? {}, values => perform(action, row, values))
   const dialog = action.dialog?.(row, form.values)
   if (dialog === undefined) return null
-  const { title, submit, about, fields = [], isReady = true } = dialog
+  const { title, submit, about, fields = [], isReady } = dialog
   const isDangerous = action.isDangerous === true
   return (
     <FormDialog {...{ title, isReady, isDangerous, form, fields, onClose }} action={submit}>
@@ -203,6 +205,54 @@ export function ResourceView<Data, Row>(props: ResourceProps<Data, Row>) {
       {before}
       {card}
       {children}
+      {dialogs}
+    </Page>
+  )
+}
+
+type ObjectPageProps<Data> = Omit<PageProps, 'actions' | 'children'> & {
+  readonly resource: Resource<Data>
+  /** Name of the object while it loads, such as "the key". */
+  readonly what: string
+  /** Shown if there is no such object, or the user may not see it. */
+  readonly missing: readonly [title: string, about: ComponentChildren]
+  /** Path and title of the page of all objects of the kind. */
+  readonly all: readonly [path: string, title: string]
+  /** Buttons of the head, once it is loaded. */
+  readonly actions?: (data: Data) => readonly RowAction<Data>[]
+  /** Further controls of the head. */
+  readonly controls?: ComponentChildren
+  readonly children: (data: Data) => ComponentChildren
+}
+
+/** The page of one object. Its title is constant: a page takes the focus when it changes, and the name loads later. */
+export function ObjectPage<Data>(props: ObjectPageProps<Data>) {
+  const { resource, what, missing, all, actions, controls, children, ...page } = props
+  const { data, failure } = resource
+  const { buttons, failure: failed, dialogs } = useActions<Data>(resource.reload)
+  return (
+    <Page
+      {...page}
+      actions={
+        <>
+          <a class="button" href={hrefTo(all[0])}>
+            {all[1]}
+          </a>
+          {data !== undefined && actions !== undefined && buttons(data, actions(data), '')}
+          {controls}
+        </>
+      }
+    >
+      {failed}
+      {failure?.code === 'not_found' && data === undefined ? (
+        <div class="card">
+          <Empty title={missing[0]}>{missing[1]}</Empty>
+        </div>
+      ) : (
+        <Loaded resource={resource} what={what} lines={8}>
+          {children}
+        </Loaded>
+      )}
       {dialogs}
     </Page>
   )

@@ -1,28 +1,25 @@
 import { useState } from 'preact/hooks'
-import { coveredFilters, type Filters, hrefToLog, rangeTitle, usageQuery } from '../state/filters.ts'
+import { type Filters, rangeTitle } from '../state/filters.ts'
 import { layoutFlow, toFlow } from '../state/flow.ts'
 import { compact, formatCount } from '../state/format.ts'
 import { hrefTo } from '../state/href.ts'
-import { useResource } from '../state/resource.ts'
 import { Tabs } from './controls.tsx'
 import { DailyChart } from './daily-chart.tsx'
 import { Empty, Loaded } from './notice.tsx'
 import { Card } from './page.tsx'
-import { useIsThroughProjects } from './project-field.tsx'
 import { AsTable } from './table.tsx'
+import { useUsage } from './usage.tsx'
 
 const views = { flow: 'Flow', share: 'Share of models' } as const
 
 /** What routing did: query types, the models that served them, and how their requests ended. */
 export function RoutingPicture({ filters }: { readonly filters: Filters }) {
   const [view, setView] = useState<keyof typeof views>('flow')
-  const isThroughProjects = useIsThroughProjects()
   const isFlow = view === 'flow'
-  const range = usageQuery(filters, { isThroughProjects, ...(isFlow ? { groupBy: 'query_type' as const } : {}) })
-  const usage = useResource('GET /api/v1/usage', {
-    query: { ...range.query, group_by: isFlow ? 'query_type' : range.unit, split_by: 'model' },
+  const { usage, range, linkTo } = useUsage(filters, {
+    splitBy: 'model',
+    ...(isFlow ? { groupBy: 'query_type' } : {}),
   })
-  const covered = coveredFilters(filters, range)
   return (
     <Card
       title="Routing"
@@ -36,9 +33,9 @@ export function RoutingPicture({ filters }: { readonly filters: Filters }) {
               <a href={hrefTo('playground')}>Open the playground</a>
             </Empty>
           ) : isFlow ? (
-            <FlowChart flow={toFlow(found)} linkTo={added => hrefToLog(covered, added)} />
+            <FlowChart flow={toFlow(found)} linkTo={linkTo} />
           ) : (
-            <DailyChart usage={found} measure="share" isSplit linkTo={added => hrefToLog(covered, added)} />
+            <DailyChart usage={found} measure="share" isSplit linkTo={linkTo} />
           )
         }
       </Loaded>

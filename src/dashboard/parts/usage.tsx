@@ -2,6 +2,7 @@
 import { useState } from 'preact/hooks'
 import type { ShownUsage } from '../../console/usage/schemas.ts'
 import { saveCsv } from '../state/export.ts'
+import { figures, getSaved, showFigure, tellSaved } from '../state/figures.ts'
 import { coveredFilters, type Filters, failedOnly, hrefToLog, rangeTitle, usageQuery } from '../state/filters.ts'
 import { formatCount, percent, usdColumn } from '../state/format.ts'
 import { useResource } from '../state/resource.ts'
@@ -21,6 +22,26 @@ import { Card } from './page.tsx'
 import { useIsThroughProjects, useProjects } from './project-field.tsx'
 import type { Column } from './table.tsx'
 
+type UsageOptions = {
+  /** Absent = by the unit of time that fits the range. */
+  readonly groupBy?: string
+  readonly splitBy?: string
+  readonly when?: boolean
+}
+
+/** Loads usage with filters, and returns the filters of the requests that it covers and links to them. */
+export function useUsage(filters: Filters, { groupBy, splitBy, when = true }: UsageOptions = {}) {
+  const range = usageQuery(filters, { groupBy, splitBy, isThroughProjects: useIsThroughProjects() })
+  const query = { ...range.query, group_by: groupBy ?? range.unit, ...(splitBy && { split_by: splitBy }) }
+  const covered = coveredFilters(filters, range)
+  return {
+    usage: useResource('GET /api/v1/usage', { query, when }),
+    range,
+    covered,
+    linkTo: (added: Filters = {}) => hrefToLog(covered, added),
+  }
+}
+
 const splits = {
   all: 'All',
   tag: 'By value',
@@ -39,17 +60,15 @@ type DaysProps = {
   readonly filters: Filters
   readonly choice: ChartChoice
   readonly title?: string
+  readonly about?: string
 }
 
-export function Days({ usage, filters, choice, title = rangeTitle(filters) }: DaysProps) {
+export function Days({ usage, filters, choice, title = rangeTitle(filters), about }: DaysProps) {
   const [[measure, split], choose] = choice
-  // Loaded on demand.
-  const isThroughProjects = useIsThroughProjects()
-  const splitRange = usageQuery(filters, { splitBy: split, isThroughProjects })
-  const query = { ...splitRange.query, group_by: splitRange.unit, split_by: split }
-  const parts = useResource('GET /api/v1/usage', { query, when: split !== 'all' })
-  const shown = split === 'all' ? usage : parts.data
   const isSplit = split !== 'all'
+  // Loaded on demand.
+  const { usage: parts, range, linkTo: linkToAll } = useUsage(filters, { splitBy: split, when: isSplit })
+  const shown = isSplit ? parts.data : usage
   const isOpen: Partial<Record<Split, boolean>> = {
     // Of a tag name, not of one of its values.
     tag: filters.tag !== undefined && !filters.tag.includes('='),
@@ -58,11 +77,12 @@ export function Days({ usage, filters, choice, title = rangeTitle(filters) }: Da
   }
   const splitTabs = Object.entries(splits).filter(([key]) => isOpen[key as Split] ?? true)
   const failed: Filters = measure === 'errors' ? failedOnly : {}
-  const note = getChartNote(measure, splitRange)
-  const linkTo = (added: Filters) => hrefToLog(coveredFilters(filters, splitRange), { ...failed, ...added })
+  const note = getChartNote(measure, range)
+  const linkTo = (added: Filters) => linkToAll({ ...failed, ...added })
   return (
     <Card
       title={title}
+      about={about}
       actions={
         <>
           {shown !== undefined && (
@@ -89,18 +109,22 @@ export function Days({ usage, filters, choice, title = rangeTitle(filters) }: Da
   )
 }
 
+const tellOfSaved = ({ total }: ShownUsage) =>
+  `${figures.saved.label}: ${showFigure('saved', getSaved(total))} (${tellSaved(total)})`
+
 type UsageChartProps = {
   readonly filters: Filters
-  readonly first: ChartChoice[0]
-  readonly title: string
+  /** What it shows at first. */
+  readonly first?: ChartChoice[0]
+  readonly title?: string
   readonly empty: string
 }
 
 /** The chart of usage with filters, which it loads. */
-export function UsageChart({ filters, first, title, empty }: UsageChartProps) {
-  const { query, unit } = usageQuery(filters, { isThroughProjects: useIsThroughProjects() })
+export function UsageChart(props: UsageChartProps) {
+  const { filters, first = ['requests', 'all'], title = rangeTitle(filters), empty } = props
   const choice = useState(first)
-  const usage = useResource('GET /api/v1/usage', { query: { ...query, group_by: unit } })
+  const { usage } = useUsage(filters)
   return (
     <Loaded resource={usage} what="usage" lines={6}>
       {found =>
@@ -109,7 +133,7 @@ export function UsageChart({ filters, first, title, empty }: UsageChartProps) {
             <Empty title="No requests in this range">{empty}</Empty>
           </Card>
         ) : (
-          <Days usage={found} {...{ filters, choice, title }} />
+          <Days usage={found} {...{ filters, choice, title }} about={tellOfSaved(found)} />
         )
       }
     </Loaded>
@@ -123,7 +147,10 @@ function saveChart(usage: ShownUsage, measure: Measure, isSplit: boolean): void 
   saveCsv(`${measure}.csv`, [['time_utc', ...series.map(({ name }) => name)], ...lines])
 }
 
-type UsageRow = Pick<ShownUsage['total'], 'requests' | 'failed' | 'total_tokens' | 'cost_usd'> & {
+type UsageRow = Pick<
+  ShownUsage['total'],
+  'requests' | 'failed' | 'total_tokens' | 'cost_usd' | 'routing_saved_usd' | 'cache_saved_usd'
+> & {
   readonly latency_p95_ms: number | null
   /** Absent = unknown. */
   readonly own_key_cost_usd?: number
@@ -159,6 +186,12 @@ export function usageColumns<Row extends UsageRow>(
     },
     { figure: 'tokens', from: 'wide', by: row => row.total_tokens },
     { figure: 'slowLatency', from: 'wide', by: row => row.latency_p95_ms },
+    {
+      figure: 'saved',
+      from: 'wide',
+      by: getSaved,
+      show: row => <span title={tellSaved(row)}>{showFigure('saved', getSaved(row))}</span>,
+    },
     {
       figure: 'cost',
       by: row => row.cost_usd,

@@ -20,6 +20,12 @@ export const figures = {
   outputTokens: { label: 'Output', about: 'Output tokens, with reasoning', show: formatCount },
   tokens: { label: 'Tokens', about: 'Input and output tokens', show: compact },
   cost: { label: 'Cost', about: 'US dollars that the account pays', show: formatUsd },
+  saved: {
+    label: 'Saved by routing and caching',
+    about:
+      'Each is what the bill would rise by without it. Routing: automatic requests at the baseline model with its prompt cache, minus their cost. Caching: the bill without prompt caches, minus the bill. Negative if more was paid.',
+    show: formatUsd,
+  },
   latency: {
     label: 'Latency (p50)',
     about: 'Half of the completed requests took at most this long, from receipt to the last token',
@@ -59,6 +65,16 @@ export type FigureName = keyof typeof figures
 function twoPlaces(value: number): string {
   return value.toFixed(2)
 }
+
+type Saved = { readonly routing_saved_usd: number | null; readonly cache_saved_usd: number | null }
+
+/** What routing and caching saved in sum; null = nothing to compare with. */
+export function getSaved({ routing_saved_usd: routing, cache_saved_usd: cache }: Saved): number | null {
+  return routing === null && cache === null ? null : (routing ?? 0) + (cache ?? 0)
+}
+
+export const tellSaved = ({ routing_saved_usd: routing, cache_saved_usd: cache }: Saved) =>
+  `${formatUsd(routing ?? 0)} by routing, ${formatUsd(cache ?? 0)} by caching`
 
 /** Returns the value as its figure is shown on all pages; null = none. */
 export function showFigure(name: FigureName, value: number | null): string {

@@ -123,8 +123,8 @@ export type UsageQuery = {
 
 type UsageOptions = {
   readonly now?: number
-  readonly groupBy?: 'tag' | 'query_type'
-  readonly splitBy?: string
+  readonly groupBy?: string | undefined
+  readonly splitBy?: string | undefined
   /** The user sees the usage of others only through projects. */
   readonly isThroughProjects?: boolean
 }

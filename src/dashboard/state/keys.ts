@@ -3,6 +3,7 @@
 import type { ShownKey, ShownKeyPage } from '../../console/keys/schemas.ts'
 import { type Holder, isAllowedIn } from '../../core/accounts/roles.ts'
 import { type ContinuePolicy, continuePolicies, type FallbackPolicy, fallbackPolicies } from '../../core/chat/chat.ts'
+import { constraintsExample, formatConstraints, parseConstraints } from '../../core/policy/constraints-text.ts'
 import { RequestError } from './api-error.ts'
 import { exactTime, formatTags } from './format.ts'
 
@@ -78,16 +79,19 @@ export function toLimits(texts: LimitTexts) {
       const text = texts[toParam(name)].trim()
       const limit = text === '' ? null : Number(text)
       if (limit !== null && !Number.isFinite(limit))
-        throw invalidField(toParam(name), 'Enter a number such as 1000 or 0.5, without separators.')
+        throw wrongField(toParam(name), 'Enter a number such as 1000 or 0.5, without separators.')
       return [name, limit]
     }),
   )
 }
 
-const invalidField = (param: string, message: string) =>
+export const wrongField = (param: string, message: string) =>
   new RequestError({ status: 400, code: 'invalid_request', message, param })
 
-type Rules = Pick<ShownKey, 'limits' | 'models' | 'tags' | 'strategy' | 'fallback' | 'continue' | 'hedge'>
+type Rules = Pick<
+  ShownKey,
+  'limits' | 'models' | 'tags' | 'strategy' | 'fallback' | 'continue' | 'hedge' | 'constraints'
+>
 type RuleTexts = LimitTexts & Readonly<Record<Exclude<keyof Rules, 'limits'>, string>>
 
 /** Returns the texts of a key's rules; null = a new key. */
@@ -101,29 +105,52 @@ export function toRuleTexts(key: Rules | null): RuleTexts {
     fallback: key?.fallback ?? '',
     continue: key?.continue ?? '',
     hedge: hedge === null ? '' : hedge ? 'on' : 'off',
+    constraints: formatConstraints(key?.constraints ?? null),
   }
 }
 
 /** Returns the rules for a request. The gateway checks them, except for names that JSON could not repeat. */
 export function toRules(texts: RuleTexts) {
-  const split = (text: string) => text.split(',').flatMap(part => (part.trim() === '' ? [] : [part.trim()]))
-  const pairs = split(texts.tags).map(pair => {
-    const [name = '', ...value] = pair.split('=')
-    return [name.trim(), value.join('=').trim()] as const
-  })
-  const repeated = pairs.find(([name], at) => pairs.findIndex(([other]) => other === name) !== at)
-  if (repeated !== undefined)
-    throw invalidField('tags', `The name “${repeated[0]}” occurs twice. Remove one of its tags.`)
-  const models = split(texts.models)
+  const models = splitList(texts.models)
   return {
     limits: toLimits(texts),
     models: models.length === 0 ? null : models,
-    tags: pairs.length === 0 ? null : Object.fromEntries(pairs),
+    tags: texts.tags.trim() === '' ? null : toPairs('tags', texts.tags),
     strategy: texts.strategy || null,
     fallback: texts.fallback || null,
     continue: texts.continue || null,
     hedge: texts.hedge === '' ? null : texts.hedge === 'on',
+    constraints: toConstraints(texts.constraints),
   }
+}
+
+export const splitList = (text: string) => text.split(',').flatMap(part => part.trim() || [])
+
+/** Returns the names and values of `team=search, env=prod`. Throws an error of the field for a name that occurs twice. */
+export function toPairs(param: string, text: string): Readonly<Record<string, string>> {
+  const pairs = new Map<string, string>()
+  for (const pair of splitList(text)) {
+    const [name = '', ...value] = pair.split('=')
+    if (pairs.has(name.trim())) throw wrongField(param, `The name “${name.trim()}” occurs twice. Remove one of them.`)
+    pairs.set(name.trim(), value.join('=').trim())
+  }
+  return Object.fromEntries(pairs)
+}
+
+/** The constraints of a key, a project or the account as a field of a form. */
+export const constraintsField = {
+  param: 'constraints',
+  label: 'Constraints on receivers',
+  placeholder: constraintsExample,
+  hint: 'Who may receive prompts. Those of account, project, key and request all hold. Empty: none.',
+} as const
+
+/** Returns constraints for a request; null = none. Throws an error of the field for another form. */
+export function toConstraints(text: string) {
+  const constraints = text.trim() === '' ? null : parseConstraints(text)
+  if (constraints === null && text.trim() !== '')
+    throw wrongField('constraints', `Write them like “${constraintsExample}”.`)
+  return constraints
 }
 
 export const fallbackTitles: Readonly<Record<FallbackPolicy, string>> = {
@@ -133,17 +160,12 @@ export const fallbackTitles: Readonly<Record<FallbackPolicy, string>> = {
 }
 
 /** What each policy does and costs. */
-export const fallbackHints: Readonly<Record<FallbackPolicy, string>> = {
+const fallbackHints: Readonly<Record<FallbackPolicy, string>> = {
   any: 'If the model fails, another model may answer. You pay its price: by default at most 3 times that of the model that a request names.',
   same_model:
     'If a call fails, only other hosts and keys of the same model may answer, at their price. Otherwise the request fails.',
   none: 'One call per request. If it fails, the request fails, and costs nothing without output.',
 }
-
-export const hedgingHint =
-  'If the first token is late, a second attempt starts, and the first content wins. A hedged request also pays for the input of the canceled attempt. At most 10% of the requests hedge, unless the operator changes the share.'
-
-export const fallbackChoices = fallbackPolicies.map(policy => [policy, fallbackTitles[policy]] as const)
 
 export const continueTitles: Readonly<Record<ContinuePolicy, string>> = {
   any: 'By any model',
@@ -151,7 +173,31 @@ export const continueTitles: Readonly<Record<ContinuePolicy, string>> = {
   off: 'Not continued',
 }
 
-export const continueHint =
-  'Who may continue a streamed text that its provider cuts. You pay for each part that you received. Not continued: the stream ends with an error.'
+/** Words of the absent policy, by field; a field without is always set. */
+type Absent = Readonly<Partial<Record<'fallback' | 'continue' | 'hedge', string>>>
 
-export const continueChoices = continuePolicies.map(policy => [policy, continueTitles[policy]] as const)
+/** Fallback, continuation and hedging of a key or of the account as fields of a form. */
+export function policyFields(fallback: string, absent: Absent) {
+  const policy = fallbackPolicies.find(known => known === fallback)
+  const none = (text: string | undefined) => (text === undefined ? [] : [['', text] as const])
+  return [
+    {
+      param: 'fallback',
+      label: 'Fallback policy',
+      hint: `${policy === undefined ? '' : `${fallbackHints[policy]} `}The strictest policy of account, key and request applies.`,
+      choices: [...none(absent.fallback), ...fallbackPolicies.map(name => [name, fallbackTitles[name]] as const)],
+    },
+    {
+      param: 'continue',
+      label: 'Cut texts',
+      hint: 'Who may continue a streamed text that its provider cuts. You pay for each part that you received. Not continued: the stream ends with an error. The strictest policy of account, key and request applies.',
+      choices: [...none(absent.continue), ...continuePolicies.map(name => [name, continueTitles[name]] as const)],
+    },
+    {
+      param: 'hedge',
+      label: 'Hedging',
+      hint: 'If the first token is late, a second attempt starts, and the first content wins. A hedged request also pays for the input of the canceled attempt. At most 10% of the requests hedge, unless the operator changes the share.',
+      choices: [...none(absent.hedge), ['on', 'On'], ['off', 'Off']],
+    },
+  ] as const
+}

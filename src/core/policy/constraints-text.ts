@@ -1,0 +1,39 @@
+/** Constraints as one line, as the header, forms and commands have them: `zdr, region=eu|us, providers=azure`. */
+
+export const wordPattern = '^[A-Za-z0-9][A-Za-z0-9_./:-]{0,63}$'
+const wordShape = new RegExp(wordPattern)
+
+/** Constraints as bodies of the API have them. */
+type Constraints = {
+  zdr?: boolean
+  no_training?: boolean
+  region?: string | string[]
+  providers?: string | string[]
+  ignore_providers?: string | string[]
+}
+
+/** An example of the form, for errors and hints. */
+export const constraintsExample = 'zdr, no_training, region=eu, providers=azure|openai'
+
+/** Returns the constraints of a line; null = it has another form. */
+export function parseConstraints(text: string): Constraints | null {
+  const row: Constraints = {}
+  for (const part of text.split(',')) {
+    const [, name, values] = /^\s*([a-z_]+)\s*(?:=\s*([^=]*?)\s*)?$/.exec(part) ?? []
+    const list = values?.split('|').map(value => value.trim())
+    if ((name === 'zdr' || name === 'no_training') && list === undefined) row[name] = true
+    else if (name !== 'region' && name !== 'providers' && name !== 'ignore_providers') return null
+    else if (list?.every(value => wordShape.test(value)) === true) row[name] = list
+    else return null
+  }
+  return row
+}
+
+/** Returns constraints as a line; empty = none. */
+export function formatConstraints(row: Readonly<Constraints> | null): string {
+  return Object.entries(row ?? {})
+    .flatMap(([name, value]) =>
+      typeof value === 'boolean' ? (value ? [name] : []) : `${name}=${[value].flat().join('|')}`,
+    )
+    .join(', ')
+}
