@@ -179,7 +179,7 @@ function withEmbeddedDatabase(environment: Readonly<Record<string, string>>): vo
         keyWith({ ...roomy, requestsPerMinute: 10, concurrentRequests: 100 }),
         keyWith({ ...roomy, concurrentRequests: 3 }),
         keyWith({ ...roomy, concurrentRequests: 100, dailyTokens: 2_000 }),
-        keyWith({ ...roomy, concurrentRequests: 100, dailyCostMicrocents: 200_000 }),
+        keyWith({ ...roomy, concurrentRequests: 100, dailyCostMicrocents: 20_000 }),
       ])
       const race = async (key: string, count: number) => {
         const all = await Promise.all(
@@ -199,8 +199,8 @@ function withEmbeddedDatabase(environment: Readonly<Record<string, string>>): vo
         ({ sql }) => sql<{ count: number }[]>`
         select count(*)::int as count from accounts where daily_tokens = 2000 and exists (
           select from usage_daily where account_id = accounts.id group by account_id having sum(input_tokens + output_tokens) > 2000)
-        or daily_cost_microcents = 200000 and exists (
-          select from usage_daily where account_id = accounts.id group by account_id having sum(billed_microcents) > 200000)`,
+        or daily_cost_microcents = 20000 and exists (
+          select from usage_daily where account_id = accounts.id group by account_id having sum(billed_microcents) > 20000)`,
       )
       expect(over?.count).toBe(0)
     })
