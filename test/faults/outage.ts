@@ -3,6 +3,7 @@ import { expect } from 'bun:test'
 import { randomBytes } from 'node:crypto'
 import { mintApiKey } from '../../src/core/accounts/api-keys.ts'
 import { openDatabase } from '../../src/database/database.ts'
+import { answerMs, renewMs } from '../../src/limits/constants.ts'
 import { eventually } from '../harness/eventually.ts'
 import { patientStore } from '../harness/patience.ts'
 import type { PrivatePostgres } from '../harness/postgres.ts'
@@ -73,7 +74,8 @@ export async function throughOutage(
     }
   })
 
-  await Bun.sleep(1_000)
+  // An allowance for this load begins with the renewal after it.
+  await Bun.sleep(renewMs + answerMs)
   const goneAt = performance.now()
   const before = outcomes.length
   const awayMs = schedule.at(-1)?.[0] ?? 0
