@@ -320,9 +320,10 @@ for (const [name, open] of databases) {
         const accountId = account()
         await store(database, learningCache, many(5, accountId))
         await Promise.all([
-          ...Array.from({ length: 6 }, () => store(database, learningCache, many(20, accountId))),
+          // The embedded database takes at most eight transactions at a time.
+          ...Array.from({ length: 3 }, () => store(database, learningCache, many(40, accountId))),
           other.erase(accountId),
-          ...Array.from({ length: 6 }, () => store(database, other, many(20, accountId))),
+          ...Array.from({ length: 3 }, () => store(database, other, many(40, accountId))),
         ])
         expect([await getEntries(database, accountId), await learningCache.cells(accountId)]).toEqual([0, []])
       }),
