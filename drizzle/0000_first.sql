@@ -20,6 +20,7 @@ CREATE TABLE "accounts" (
 	"constraints" jsonb,
 	"hedge" boolean DEFAULT false NOT NULL,
 	"baseline_model" text,
+	"shadow" jsonb,
 	"balance_microcents" bigint DEFAULT 0 NOT NULL,
 	"balance_at" timestamp with time zone,
 	"requires_totp" boolean DEFAULT false NOT NULL,
@@ -366,6 +367,23 @@ CREATE TABLE "sessions" (
 	CONSTRAINT "sessions_key_digest_unique" UNIQUE("key_digest")
 );
 --> statement-breakpoint
+CREATE TABLE "shadow_comparisons" (
+	"request_id" text PRIMARY KEY NOT NULL,
+	"account_id" text NOT NULL,
+	"at" timestamp with time zone NOT NULL,
+	"query_type" text,
+	"level" text NOT NULL,
+	"model" text NOT NULL,
+	"effort" text,
+	"baseline_model" text NOT NULL,
+	"judge_model" text NOT NULL,
+	"verdict" text,
+	"microcents" bigint NOT NULL,
+	"served_microcents" bigint NOT NULL,
+	"baseline_microcents" bigint DEFAULT 0 NOT NULL,
+	CONSTRAINT "shadow_comparisons_verdict" CHECK ("shadow_comparisons"."verdict" in ('win', 'tie', 'loss', 'none'))
+);
+--> statement-breakpoint
 CREATE TABLE "sign_in_failures" (
 	"subject" text PRIMARY KEY NOT NULL,
 	"failed_at" timestamp with time zone[] NOT NULL,
@@ -618,6 +636,7 @@ ALTER TABLE "projects" ADD CONSTRAINT "projects_account_id_accounts_id_fk" FOREI
 ALTER TABLE "session_tokens" ADD CONSTRAINT "session_tokens_session_id_sessions_id_fk" FOREIGN KEY ("session_id") REFERENCES "public"."sessions"("id") ON DELETE cascade ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "sessions" ADD CONSTRAINT "sessions_account_id_accounts_id_fk" FOREIGN KEY ("account_id") REFERENCES "public"."accounts"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "sessions" ADD CONSTRAINT "sessions_user_id_users_id_fk" FOREIGN KEY ("user_id") REFERENCES "public"."users"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "shadow_comparisons" ADD CONSTRAINT "shadow_comparisons_account_id_accounts_id_fk" FOREIGN KEY ("account_id") REFERENCES "public"."accounts"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "tag_limits" ADD CONSTRAINT "tag_limits_account_id_accounts_id_fk" FOREIGN KEY ("account_id") REFERENCES "public"."accounts"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "totp_recovery_codes" ADD CONSTRAINT "totp_recovery_codes_user_id_users_id_fk" FOREIGN KEY ("user_id") REFERENCES "public"."users"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "totp_secrets" ADD CONSTRAINT "totp_secrets_user_id_users_id_fk" FOREIGN KEY ("user_id") REFERENCES "public"."users"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
@@ -660,6 +679,7 @@ CREATE INDEX "session_tokens_session" ON "session_tokens" USING btree ("session_
 CREATE INDEX "sessions_user" ON "sessions" USING btree ("user_id","created_at");--> statement-breakpoint
 CREATE INDEX "sessions_account" ON "sessions" USING btree ("account_id");--> statement-breakpoint
 CREATE INDEX "sessions_expires_at" ON "sessions" USING btree ("expires_at");--> statement-breakpoint
+CREATE INDEX "shadow_comparisons_account" ON "shadow_comparisons" USING btree ("account_id","at");--> statement-breakpoint
 CREATE INDEX "sign_in_failures_updated_at" ON "sign_in_failures" USING btree ("updated_at");--> statement-breakpoint
 CREATE INDEX "usage_records_page" ON "usage_records" USING btree ("account_id","at" DESC NULLS FIRST,"request_id" DESC NULLS FIRST);--> statement-breakpoint
 CREATE INDEX "usage_records_key_page" ON "usage_records" USING btree ("key_id","at" DESC NULLS FIRST,"request_id" DESC NULLS FIRST);--> statement-breakpoint
@@ -807,7 +827,7 @@ BEGIN
 		'webhook_events', 'idempotency_keys', 'usage_records', 'usage_daily', 'learning_accounts',
 		'learning_state', 'billing_notices', 'usage_replaced', 'tag_limits',
 		'usage_tags_daily', 'rejected_requests', 'audit_log', 'webhook_endpoints', 'webhook_deliveries', 'alert_rules',
-		'projects', 'project_members', 'provider_keys'
+		'projects', 'project_members', 'provider_keys', 'shadow_comparisons'
 	] LOOP
 		EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', guarded);
 		EXECUTE format('CREATE POLICY own_account ON %I USING (coalesce(account_id = current_setting(''gateway.account_id'', true), false))', guarded);

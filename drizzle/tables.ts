@@ -20,6 +20,7 @@ import {
 } from 'drizzle-orm/pg-core'
 import { type ManagementScope, projectRoles } from '../src/core/accounts/roles.ts'
 import { alertMetrics, budgetKinds, budgetSpans } from '../src/core/alerts/alerts.ts'
+import { shadowVerdicts } from '../src/core/usage/shadow.ts'
 import { recordedDialects } from '../src/core/usage/usage-record.ts'
 import type { CompletedUsage } from '../src/core/validation/errors.ts'
 import { webhookFormats } from '../src/core/webhooks/events.ts'
@@ -397,6 +398,37 @@ export const learningState = pgTable(
     plainQuality: real('plain_quality').notNull(),
   },
   table => [primaryKey({ name: 'learning_state_key', columns: [table.accountId, table.queryType, table.model] })],
+)
+
+/**
+ * Comparisons of shadow evaluation, without texts (`src/learning/shadow-comparisons.ts`). A row exists before its money is
+ * spent. Money is an integer of 1e-8 USD.
+ */
+export const shadowComparisons = pgTable(
+  'shadow_comparisons',
+  {
+    /** The request whose output is compared. */
+    requestId: text('request_id').primaryKey(),
+    accountId: ofAccount(),
+    at: momentColumn('at').notNull(),
+    /** Null = not classified. */
+    queryType: text('query_type'),
+    level: text('level').notNull(),
+    /** `provider/model`, as the others; null effort = the model's default. */
+    model: text('model').notNull(),
+    effort: text('effort'),
+    baselineModel: text('baseline_model').notNull(),
+    judgeModel: text('judge_model').notNull(),
+    /** Null = the comparison runs, or its process died: `microcents` is then the most that it can have cost. */
+    verdict: text('verdict', { enum: [...shadowVerdicts] }),
+    microcents: wholeColumn('microcents').notNull(),
+    servedMicrocents: wholeColumn('served_microcents').notNull(),
+    baselineMicrocents: wholeColumn('baseline_microcents').notNull().default(0),
+  },
+  table => [
+    index('shadow_comparisons_account').on(table.accountId, table.at),
+    check('shadow_comparisons_verdict', sql`${table.verdict} in ('win', 'tie', 'loss', 'none')`),
+  ],
 )
 
 export const invitations = pgTable(

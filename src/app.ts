@@ -54,11 +54,11 @@ import { exposition, expositionType, mergeWorkers } from './observability/instru
 import { probes } from './observability/probes.ts'
 import { metrics } from './observability/routes.ts'
 import { loadQuotaStatus } from './request/admit.ts'
-import { answer } from './request/answer.ts'
 import { getOffer } from './request/enrich.ts'
 import { countInput } from './request/internal-completion.ts'
 import { reportModelHealth } from './request/routing/hosts.ts'
 import { likelyModel } from './request/routing/score-candidates.ts'
+import { answerInView } from './request/shadow/compare.ts'
 import { planWebAccess } from './web/web-plan.ts'
 
 export const version = packageJson.version
@@ -171,7 +171,7 @@ function chatRouteDeps(
 ): ChatRouteDeps {
   const getAddress = (request: Request) => deps.getAddress(request, root.server)
   return {
-    answer: (caller, question, request) => answer(deps, caller, question, request),
+    answer: (caller, question, request) => answerInView(deps, caller, question, request),
     ticker: deps.ticker,
     inFlight: deps.inFlight,
     startQueue: deps.startQueue,

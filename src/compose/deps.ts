@@ -31,6 +31,7 @@ import { HedgeBudget } from '../models/hedging.ts'
 import { createTelemetryObserver } from '../observability/telemetry.ts'
 import { OwnKeys } from '../providers/keys/own-keys.ts'
 import { reportModelHealth, routingHealthKey } from '../request/routing/hosts.ts'
+import { ShadowJobs } from '../request/shadow/compare.ts'
 import type { PromptAnalyzer } from '../text/analysis/prompt-analysis.ts'
 import type { Moderation } from '../text/moderation/layers/moderation.ts'
 import { openConsole, openIdentity } from './console.ts'
@@ -163,6 +164,7 @@ async function openAll(given: Config, options: DepsOptions, undo: AsyncDisposabl
       consoleParts.budget.settled(request.record)
     },
   }
+  const shadow = new ShadowJobs(telemetry.compared)
   return {
     config,
     ...own,
@@ -172,6 +174,7 @@ async function openAll(given: Config, options: DepsOptions, undo: AsyncDisposabl
     ...content,
     ...openRequestState(config, clock),
     rules,
+    shadow,
     observe,
     ...catalogs,
     reloadConfig,
@@ -200,6 +203,7 @@ async function openAll(given: Config, options: DepsOptions, undo: AsyncDisposabl
     warm: (waitMs: number) => (isPostgresThere ? usage.ready(waitMs) : Promise.resolve()),
     /** Ships unshipped usage records and closes all resources. */
     async close() {
+      await shadow.close()
       if (!(await usage.drain(shippingDeadlineMs)))
         log.warn('usage_unshipped_at_exit', { records: usage.records.backlog() })
       await undo.disposeAsync()

@@ -216,6 +216,8 @@ export function readConfig(environment: Environment = process.env) {
       ...readShares(file, problems),
       /** `provider/model`; null = the strongest configured model. */
       baselineModel: findModel('routing.baseline_model', file.routing.baseline_model),
+      /** `provider/model` that judges shadow evaluation; null = no account can turn it on. */
+      judgeModel: findModel('routing.judge_model', file.routing.judge_model),
     },
     /** Rules of the operator, in the order of the file. */
     rules: readRules(file.rules, { known, embeddingModels, settings }, problems),

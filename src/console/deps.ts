@@ -26,6 +26,7 @@ export type ConsoleDeps = OnceDeps &
       readonly singleSignOn: SingleSignOnConfig | null
       readonly ownerUpgrades: boolean
       readonly privateWebhooks: boolean
+      readonly routing: { readonly judgeModel: string | null }
     }
     readonly database: Database
     readonly catalog: Pick<Catalog, 'resolve'>

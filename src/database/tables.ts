@@ -27,6 +27,7 @@ import type { ScopeLimits } from '../core/limits/scopes.ts'
 import type { HostChoice } from '../core/models/switches.ts'
 import type { ConstraintsRow } from '../core/policy/constraints.ts'
 import type { AccountRuleRow } from '../core/policy/rules.ts'
+import type { Shadow } from '../core/usage/shadow.ts'
 import { type AttemptRecord, type RequestTrace, recordedDialects, unpricedKinds } from '../core/usage/usage-record.ts'
 
 export const momentColumn = (name: string) => timestamp(name, { withTimezone: true, mode: 'date' })
@@ -83,6 +84,8 @@ export const accounts = pgTable(
     hedge: boolean('hedge').notNull().default(false),
     /** `provider/model` that savings compare with; null = the operator's. */
     baselineModel: text('baseline_model'),
+    /** Share of requests that shadow evaluation compares, and its monthly cap; null = off. */
+    shadow: jsonb('shadow').$type<Shadow>(),
     /** Total amount ever billed to the account, as of `balanceAt`. */
     balanceMicrocents: wholeColumn('balance_microcents').notNull().default(0),
     balanceAt: momentColumn('balance_at'),

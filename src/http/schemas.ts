@@ -9,6 +9,7 @@ import { highestLimits, plans } from '../core/limits/plans.ts'
 import { isLimited, type ScopeLimits, unlimitedScope } from '../core/limits/scopes.ts'
 import { constraintsSchema } from '../core/policy/constraints.ts'
 import { fromUsd, toUsd } from '../core/usage/money.ts'
+import { shadowSchema } from '../core/usage/shadow.ts'
 import { type ErrorCode, errorTable, wireCode } from '../core/validation/errors.ts'
 import { nullable, oneOf, strictObject } from '../core/validation/validate.ts'
 
@@ -122,6 +123,7 @@ export const accountShape = namedSchema('Account', {
     ...orNull(modelName),
     description: 'model that savings compare with; null = the one of the operator',
   },
+  shadow: orNull(shadowSchema),
   constraints: {
     ...orNull(constraintsSchema),
     description: 'constraints on who may receive its requests; null = none',

@@ -122,7 +122,7 @@ export function releaseReservation(account: AccountCounters, held: OpenReservati
 /** Adds to the counters of a request's day: those of its account and of its scopes. */
 export function addUsage(
   account: AccountCounters,
-  held: Pick<OpenReservation, 'reservation' | 'scopes'>,
+  held: Pick<OpenReservation, 'scopes'> & { readonly reservation: Pick<Reservation, 'day'> },
   { tokens, microcents }: DailyUsage,
 ): void {
   const { day } = held.reservation

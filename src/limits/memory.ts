@@ -9,7 +9,7 @@ import { getCounterName, noScopes, type ScopeUsage } from '../core/limits/scopes
 import type { Clock } from '../core/ports.ts'
 import { maximumAccounts } from '../core/text/recent-map.ts'
 import { formatDay } from '../core/text/utc-days.ts'
-import { type DailyUsage, nothing } from '../core/usage/usage-record.ts'
+import { type DailyUsage, getSpent, nothing } from '../core/usage/usage-record.ts'
 import { idleMs } from './constants.ts'
 import {
   type AccountCounters,
@@ -154,6 +154,12 @@ export function createMemoryMeter(options: MemoryMeterOptions): Meter {
       const account = accounts.get(accountId) ?? newAccount(day, nothing, clock.now())
       const limits = await requests.settle(settlement, (open, spent) => releaseReservation(account, open, spent))
       return getQuotaStatus(account, limits, clock.now())
+    },
+
+    async charge(record) {
+      const account = await getAccount(record.account_id)
+      addUsage(account, { reservation: { day: formatDay(record.at_ms) }, scopes: noScopes }, getSpent(record))
+      await requests.write(record)
     },
 
     checkpoint: (reservation, progress) => requests.checkpoint(reservation, progress),

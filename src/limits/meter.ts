@@ -105,6 +105,11 @@ export type Meter = {
   /** Settles once per request ID; repeating it changes nothing. Resolves when the record is durable. */
   settle(settlement: Settlement): Promise<QuotaStatus>
   /**
+   * Counts usage that no reservation of this meter covers, without a request or a place among the concurrent ones. Resolves when
+   * the record is durable. Called once per request ID.
+   */
+  charge(record: UsageRecord): Promise<void>
+  /**
    * Reports that a request has new usage. Called at its start, then every second or 256 tokens. `progress` is called in
    * batches within 250 ms. If the process dies, the request is settled to its last checkpoint when its lease expires.
    * Never throws.

@@ -44,6 +44,7 @@ import {
   type RedisStore,
   type RedisStoreOptions,
   StaleGeneration,
+  toDetail,
 } from './redis.ts'
 import { getDetail, getRecordDetail, type ReportOptions, Reports } from './reports.ts'
 import { type CheckpointStore, OpenRequests } from './usage-records.ts'
@@ -176,6 +177,18 @@ export class SharedMeter implements Meter {
       const detail = record.from_allowance === true ? getRecordDetail(record) : ''
       this.pending.set(requestId, { reservation, spent: getSpent(record), detail })
     }
+  }
+
+  async charge(record: UsageRecord): Promise<void> {
+    const { request_id: requestId, account_id: accountId, at_ms } = record
+    const spent = getSpent(record)
+    const reservation = { ...unreserved, requestId, accountId, day: formatDay(at_ms) }
+    // Admitted long ago, so that no minute counts it as a request.
+    const detail = toDetail(reservation, spent, 0, [])
+    this.reports.noteEnded({ requestId, accountId, detail })
+    // A successor of this process counts it in Redis, which has no reservation of it.
+    const written = this.requests.write({ ...record, from_allowance: true })
+    await Promise.all([written, this.settleInRedis({ reservation, spent, detail })])
   }
 
   checkpoint(reservation: Reservation, progress: () => InterimUsage): void {

@@ -135,6 +135,11 @@ export class OpenRequests<Account extends Pick<AccountCounters, 'reservations'>>
     return limits
   }
 
+  /** Writes a record of usage without a reservation. Resolves when it is durable. */
+  write(record: UsageRecord): Promise<void> {
+    return writeDurably(this.journal, record)
+  }
+
   /**
    * Releases requests that were never settled (a defect elsewhere). Returns true if there was one. If it is settled later,
    * its usage still counts; until then its account can become idle.

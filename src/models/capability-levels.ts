@@ -19,6 +19,8 @@ export const routingSchema = strictObject({
   hedge_share: Type.Optional(Type.Number({ minimum: 0, maximum: 1 })),
   /** The model that savings compare with. */
   baseline_model: Type.Optional(Type.String()),
+  /** The model that compares outputs with those of the baseline. */
+  judge_model: Type.Optional(Type.String()),
   runaway: Type.Optional(runawaySchema),
 })
 type RoutingRow = Static<typeof routingSchema>

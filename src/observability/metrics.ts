@@ -5,6 +5,7 @@
 import { type AttemptOutcome, candidateOutcomes, hedgeLost } from '../core/chat/attempts.ts'
 import { fullName, type Model } from '../core/models/models.ts'
 import { microcentsPerUsd } from '../core/usage/money.ts'
+import { type ShadowVerdict, shadowVerdicts } from '../core/usage/shadow.ts'
 import { runawaySteps, type UsageRecord } from '../core/usage/usage-record.ts'
 import { type ErrorCode, errorTable, type GatewayError, wireCode } from '../core/validation/errors.ts'
 import type { LimitErrorCode } from '../limits/meter.ts'
@@ -16,6 +17,7 @@ export type Surface = 'chat' | 'other'
 
 type Metrics = {
   settled(request: Pick<SettledRequest, 'request' | 'progress' | 'response' | 'record'>): void
+  compared(result: ShadowVerdict | 'skipped'): void
   failed(surface: Surface, error: Pick<GatewayError, 'code' | 'layer'>): void
   families(): readonly Family[]
 }
@@ -33,6 +35,9 @@ const limits: readonly ErrorCode[] = [
   'daily_cost_exceeded',
   'monthly_cost_exceeded',
 ] satisfies readonly LimitErrorCode[]
+
+/** `skipped`: nothing was spent. */
+const comparisonResults: readonly (ShadowVerdict | 'skipped')[] = [...shadowVerdicts, 'skipped']
 
 /** Moderation layers: the gateway's own, and a provider's. */
 const layers = ['patterns', 'classifier', 'urls', 'provider']
@@ -130,6 +135,11 @@ export function createMetrics(modelsNow: () => MetricModels): Metrics {
     help: 'Requests of conversations beyond their bounds, by the step taken.',
     axes: [labelled('step', runawaySteps)],
   })
+  const comparisons = createCounter({
+    name: 'gateway_shadow_comparisons_total',
+    help: 'Sampled requests of shadow evaluation by verdict.',
+    axes: [labelled('verdict', comparisonResults)],
+  })
   const attempts = createCounter({
     name: 'gateway_attempts_total',
     help: 'Attempts by outcome, including skipped candidates.',
@@ -184,6 +194,7 @@ export function createMetrics(modelsNow: () => MetricModels): Metrics {
         if (reason !== -1) fallbacks.add(1, reason)
       }
     },
+    compared: result => comparisons.add(1, comparisonResults.indexOf(result)),
     failed(surface, { code, layer }) {
       failures.add(1, surfaces.indexOf(surface), codes.indexOf(code))
       const limit = limits.indexOf(code)
@@ -203,6 +214,7 @@ export function createMetrics(modelsNow: () => MetricModels): Metrics {
         shortfall,
         unpriced,
         runaway,
+        comparisons,
         attempts,
         fallbacks,
         failures,

@@ -7,6 +7,7 @@ import type { Model } from '../core/models/models.ts'
 import type { Clock, Log } from '../core/ports.ts'
 import { readTraceParent, type TraceParent } from '../core/text/traceparent.ts'
 import { toUsd } from '../core/usage/money.ts'
+import type { ShadowVerdict } from '../core/usage/shadow.ts'
 import type { UsageRecord } from '../core/usage/usage-record.ts'
 import type { GatewayError } from '../core/validation/errors.ts'
 import type { Progress } from '../request/progress.ts'
@@ -22,6 +23,8 @@ type Telemetry = {
   admitted(progress: Progress): void
   /** Called once for every admitted request, whichever side ended it. */
   settled(request: SettledRequest): void
+  /** Called for every request that shadow evaluation has sampled. */
+  compared(result: ShadowVerdict | 'skipped'): void
   /** Called when an error is sent to a client. */
   failed(surface: Surface, error: Pick<GatewayError, 'code' | 'layer'>): void
   /** Returns the trace that a request belongs to; null = none, or tracing is off. */
@@ -86,6 +89,7 @@ export function createTelemetryObserver({
       tracer?.take(request)
       log.debug('request_settled', getLine(request.record, request.progress))
     },
+    compared: metrics.compared,
     failed: metrics.failed,
     findTrace: headers => (tracer === null ? null : readTraceParent(headers.get('traceparent'))),
     families: () => [...own(), ...exporterFamilies()],

@@ -78,7 +78,7 @@ function narrowedBy(caller: Pick<Caller, 'fallback' | 'continuation' | 'demands'
 }
 
 /** A request as its route received it. */
-type AnswerRequest = {
+export type AnswerRequest = {
   readonly id: string
   readonly signal: RequestAbortSignal
   /** Receives the response. */

@@ -7,6 +7,7 @@ import { isChat } from '../core/chat/chat.ts'
 import type { ResponseSummary, TokenUsage } from '../core/chat/chat-events.ts'
 import { fullName } from '../core/models/models.ts'
 import type { Clock, Log } from '../core/ports.ts'
+import { shadowKeyId } from '../core/usage/shadow.ts'
 import type { UsageRecord } from '../core/usage/usage-record.ts'
 import type { CacheAffinityTracker } from '../learning/cache-affinity.ts'
 import type { EstimateCalibrator } from '../learning/estimate-calibration.ts'
@@ -76,7 +77,7 @@ export async function settle(
   const record = toUsageRecord(request, progress, cost, { outcome, errorCode, at: deps.clock.monotonic() })
   const effort = response === null ? null : getEffort(response.candidate, request.request)
   record.trace = toRequestTrace(request.plan, progress, { ...cost, effort }, request.request)
-  const learns = isChat(request.request)
+  const learns = isChat(request.request) && request.caller.keyId !== shadowKeyId
   record.learning = learns ? toLearningEntry(deps, request, progress, cost) : null
   try {
     await deps.meter.settle({

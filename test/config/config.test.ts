@@ -493,8 +493,13 @@ describe('valid configuration value', () => {
 
   test('sets the shares of requests for stronger models', () => {
     const path = file('routing.json', { routing: { strong_share: 0.5, middle_share: 0.25 } })
-    expect(readConfig({ GATEWAY_CONFIG: path }).routing).toEqual({ strong: 0.5, middle: 0.25, baselineModel: null })
-    expect(readConfig({}).routing).toEqual({ ...defaultLevelShares, baselineModel: null })
+    expect(readConfig({ GATEWAY_CONFIG: path }).routing).toEqual({
+      strong: 0.5,
+      middle: 0.25,
+      baselineModel: null,
+      judgeModel: null,
+    })
+    expect(readConfig({}).routing).toEqual({ ...defaultLevelShares, baselineModel: null, judgeModel: null })
   })
 
   test('sets exact prices of web access', () => {

@@ -91,6 +91,7 @@ async function insertRest({ accountId, id }: Person, keyId: string) {
     await sql`insert into totp_recovery_codes values (${id}, 'd4')`
     await sql`insert into invitations (id, account_id, email, role, invited_by, digest, created_at, expires_at)
       values ('inv_1', ${accountId}, 'x', 'member', ${id}, 'd5', now(), now() + interval '1 day')`
+    await sql`insert into shadow_comparisons values ('req_s', ${accountId}, now(), null, 'light', 'a/b', null, 'c/d', 'e/f', 'tie', 1, 1)`
     await sql`insert into webhook_events values ('evt_1', 'x', 'obj', ${accountId}, now(), now())`
     await sql`insert into provider_keys (id, account_id, provider, name, secret, hint, created_at)
       values ('pvk_1', ${accountId}, 'openai', 'x', 'x', '', now())`

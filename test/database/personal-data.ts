@@ -28,7 +28,7 @@ export const decisions: Readonly<Record<string, Decision>> = {
   accounts: kept(
     'name rules constraints',
     `id plan requests_per_minute concurrent_requests daily_tokens daily_cost_microcents version cycle_started_at
-    cycle_ends_at plan_after_cycle grace_ends_at unpaid_since soft_cap_microcents web fallback continue hedge baseline_model
+    cycle_ends_at plan_after_cycle grace_ends_at unpaid_since soft_cap_microcents web fallback continue hedge baseline_model shadow
     balance_microcents
     balance_at requires_totp stripe_customer_id is_operator deleted_at created_at updated_at`,
   ),
@@ -44,6 +44,11 @@ export const decisions: Readonly<Record<string, Decision>> = {
   ),
   projects: kept('name', 'id account_id constraints created_at archived_at'),
   provider_keys: deleted('name', 'id account_id project_id provider secret hint fallback created_at updated_at'),
+  shadow_comparisons: deleted(
+    '',
+    `request_id account_id at query_type level model effort baseline_model judge_model verdict microcents served_microcents
+    baseline_microcents`,
+  ),
   model_switches: shared('', 'model enabled hosts updated_at'),
   project_members: deleted('', 'project_id user_id account_id role created_at'),
   tag_limits: deleted('name value', 'account_id limits created_at'),

@@ -103,6 +103,22 @@ export function meterContract(name: string, open: () => Promise<MeterRig>): void
       expect(meter.quotaStatus('acc_1', wide)).toMatchObject(used)
     })
 
+    rigged('charge: counts tokens and cost of the day, but no request and no seat', async rig => {
+      const { meter, clock } = rig
+      admitted(await meter.admit(send('a')))
+      const before = await meter.loadStatus('acc_1', wide)
+      const usage = { input_tokens: 30, output_tokens: 4, billed_microcents: 700 }
+      await meter.charge(usageRecord({ request_id: 'b', account_id: 'acc_1', at_ms: clock.now(), ...usage }))
+      const { requests, reservations, tokens, costMicrocents } = await meter.loadStatus('acc_1', wide)
+      expect([requests.remaining, reservations.remaining]).toEqual([
+        before.requests.remaining,
+        before.reservations.remaining,
+      ])
+      expect(before.tokens.remaining - tokens.remaining).toBe(34)
+      expect(before.costMicrocents.remaining - costMicrocents.remaining).toBe(700)
+      expect((await rig.records()).map(({ request_id }) => request_id)).toEqual(['b'])
+    })
+
     rigged('loadStatus: counts what an admission counts, in both forms of the minute', async ({ meter, clock }) => {
       for (const requestsPerMinute of [900, 2000]) {
         const limits = { ...wide, requestsPerMinute }

@@ -96,7 +96,7 @@ describe('reload', () => {
     })
     expect(result).toEqual({ problems: [], restart: [] })
     expect(await getLimit()).toBe(before + 7)
-    expect(gateway.deps.shares).toEqual({ strong: 0.1, middle: 0.2, baselineModel: null })
+    expect(gateway.deps.shares).toEqual({ strong: 0.1, middle: 0.2, baselineModel: null, judgeModel: null })
     await eventually(
       () => gateway.deps.moderation.screenMessages([user('an unusual marker text')]).verdict === 'block',
       5_000,

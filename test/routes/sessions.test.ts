@@ -96,6 +96,7 @@ describe('registration', () => {
         fallback: null,
         continue: null,
         baseline_model: null,
+        shadow: null,
         constraints: null,
         requires_two_factor: false,
         limits: { requests_per_minute: 5, concurrent_requests: 1, daily_tokens: 20_000, daily_cost_usd: 0.17 },

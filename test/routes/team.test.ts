@@ -372,6 +372,7 @@ describe('team', () => {
       'plan',
       'requires_two_factor',
       'rules',
+      'shadow',
       'today',
       'web',
     ])

@@ -10,6 +10,7 @@ import { constraintsSchema } from '../../core/policy/constraints.ts'
 import { type AccountRuleRow, accountRulesSchema, ruleProblems } from '../../core/policy/rules.ts'
 import { dayMs, formatDay } from '../../core/text/utc-days.ts'
 import { fromUsd, toUsd } from '../../core/usage/money.ts'
+import { shadowSchema } from '../../core/usage/shadow.ts'
 import { GatewayError, shellCommand } from '../../core/validation/errors.ts'
 import { invalidField, nullable, oneOf, strictObject } from '../../core/validation/validate.ts'
 import { changeAccount, getLimits } from '../../database/repositories/accounts.ts'
@@ -35,6 +36,7 @@ const changeSchema = strictObject({
   baseline_model: nullable(
     Type.String({ minLength: 1, maxLength: maximumNameCharacters, description: 'a model with known prices' }),
   ),
+  shadow: nullable(shadowSchema),
   constraints: nullable(constraintsSchema),
   rules: nullable(accountRulesSchema),
   limits: Type.Optional(
@@ -75,7 +77,7 @@ export function account(deps: AccountDeps, identify: Authenticate) {
       path: '/api/v1/account',
       action: 'account.change',
       summary:
-        'Change the name, web access, hedging, fallback and continuation policy, baseline, constraints, rules, required sign-in or limits of the account',
+        'Change the name, web access, hedging, fallback and continuation policy, baseline, shadow evaluation, constraints, rules, required sign-in or limits of the account',
       body: changeSchema,
       examples: {
         'new name': { name: 'Difference Engines' },
@@ -85,6 +87,7 @@ export function account(deps: AccountDeps, identify: Authenticate) {
         'the named model only': { fallback: 'same_model' },
         'cut texts end with an error': { continue: 'off' },
         'the model to compare with': { baseline_model: 'openai/gpt-5.5' },
+        'no comparison with it': { shadow: null },
         'receivers that train no models': { constraints: { no_training: true } },
         'a canary': {
           rules: [
@@ -107,6 +110,7 @@ export function account(deps: AccountDeps, identify: Authenticate) {
         const hasLimits = Object.keys(limits).length > 0
         if (requiresTotp !== undefined && !isAllowed(role, 'account.secure')) throw forbidden()
         refuseRules(deps, sent.rules ?? [])
+        if (sent.shadow != null && deps.config.routing.judgeModel === null) throw invalidField('shadow', missingJudge)
         const settings = {
           ...sent,
           ...(requiresTotp === undefined ? {} : { requiresTotp }),
@@ -135,6 +139,9 @@ export function account(deps: AccountDeps, identify: Authenticate) {
     }),
   ])
 }
+
+const missingJudge =
+  'needs a judge, and this gateway has none: the operator names its model as `routing.judge_model` in GATEWAY_CONFIG'
 
 /** Returns the full name of a model with known prices; null stays null. Throws `invalid_request`. */
 function pricedModel({ catalog }: Pick<ConsoleDeps, 'catalog'>, param: string, name: string | null): string | null {

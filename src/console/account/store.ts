@@ -83,6 +83,7 @@ async function deleteIn(
   await run`delete from webhook_endpoints where account_id = ${accountId}`
   await run`delete from provider_keys where account_id = ${accountId}`
   await run`delete from alert_rules where account_id = ${accountId}`
+  await run`delete from shadow_comparisons where account_id = ${accountId}`
   await run`delete from idempotency_keys where account_id = ${accountId}`
   await run`delete from billing_notices where account_id = ${accountId}`
   // The card in use stays until the last invoice is paid: `forgetMethod`.

@@ -133,6 +133,7 @@ export function shownAccount(
     | 'fallback'
     | 'continue'
     | 'baselineModel'
+    | 'shadow'
     | 'constraints'
     | 'createdAt'
   >,
@@ -148,6 +149,7 @@ export function shownAccount(
     fallback: account.fallback,
     continue: account.continue,
     baseline_model: account.baselineModel,
+    shadow: account.shadow,
     constraints: account.constraints,
     limits: shownLimits(limits),
     created_at: account.createdAt.toISOString(),

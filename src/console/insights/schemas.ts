@@ -1,5 +1,6 @@
 /** Learning data of an account, as the API shows it. */
 import { type Static, Type } from '@sinclair/typebox'
+import { shadowSchema } from '../../core/usage/shadow.ts'
 import { nullable, oneOf, strictObject } from '../../core/validation/validate.ts'
 import { count, list, modelName, namedSchema, orNull, share, text, time, usd } from '../../http/schemas.ts'
 import { confidences } from '../../learning/learning-cell.ts'
@@ -52,6 +53,30 @@ export const learningShape = namedSchema('Learning', {
   recommendations: Type.Array(recommendationShape),
 })
 export type ShownLearning = Static<typeof learningShape>
+
+const comparisonSums = {
+  compared: count,
+  wins: count,
+  ties: count,
+  losses: count,
+  no_verdict: { ...count, description: 'there was no whole answer of the baseline, or no verdict' },
+  /** Of `compared`. */
+  matched_or_better: orNull(
+    strictObject({ share, low: share, high: share }, { description: 'with its 95% Wilson interval' }),
+  ),
+  cost_usd: { ...usd, description: 'what the comparisons cost' },
+  served_cost_usd: { ...usd, description: 'of the compared outputs' },
+  baseline_cost_usd: { ...usd, description: 'of those of the baseline' },
+}
+
+export const shadowReportShape = namedSchema('ShadowReport', {
+  shadow: orNull(shadowSchema),
+  judge_model: { ...orNull(modelName), description: 'null = the operator has chosen none' },
+  days: count,
+  total: strictObject(comparisonSums),
+  models: Type.Array(strictObject({ model: modelName, baseline_model: modelName, ...comparisonSums })),
+})
+export type ShadowReport = Static<typeof shadowReportShape>
 
 /** Response to a rating. */
 export const ratedShape = namedSchema('Rated', { accepted: Type.Boolean(), query_type: queryType, model: modelName })

@@ -6,6 +6,7 @@ import type { Demand } from '../policy/constraints.ts'
 import type { Rule } from '../policy/rules.ts'
 import { dayMs } from '../text/utc-days.ts'
 import { fromUsd, shownUsd } from '../usage/money.ts'
+import type { Shadow } from '../usage/shadow.ts'
 import { strictObject } from '../validation/validate.ts'
 import type { ScopeLimits } from './scopes.ts'
 
@@ -162,6 +163,8 @@ export type Caller = {
   readonly webOff?: boolean
   /** `provider/model` that savings compare with; absent = the operator's. */
   readonly baseline?: string
+  /** Shadow evaluation of its requests; absent = off. */
+  readonly shadow?: Shadow
   /** True if the account's requests may hedge unless they say otherwise; absent = only if they say so. */
   readonly hedges?: boolean
 }

@@ -5,6 +5,7 @@ import { isAllowed, outranks, type Role } from '../../../core/accounts/roles.ts'
 import type { ContinuePolicy, FallbackPolicy } from '../../../core/chat/chat.ts'
 import type { ConstraintsRow } from '../../../core/policy/constraints.ts'
 import type { AccountRuleRow } from '../../../core/policy/rules.ts'
+import type { Shadow } from '../../../core/usage/shadow.ts'
 import type { Database } from '../../../database/database.ts'
 import { recordAudit } from '../../../database/repositories/audit.ts'
 import { withAccountRls } from '../../../database/statement.ts'
@@ -64,6 +65,7 @@ export async function changeSettings(
     readonly hedge?: boolean
     /** Full name; null = the operator's. */
     readonly baselineModel?: string | null
+    readonly shadow?: Shadow | null
     readonly requiresTotp?: boolean
     readonly fallback?: FallbackPolicy | null
     readonly continue?: ContinuePolicy | null
@@ -76,13 +78,14 @@ export async function changeSettings(
       .update(accounts)
       .set({ ...settings, updatedAt: sql`clock_timestamp()` })
       .where(eq(accounts.id, accountId))
-    const { requiresTotp, baselineModel, constraints, rules, ...others } = settings
+    const { requiresTotp, baselineModel, shadow, constraints, rules, ...others } = settings
     const details = {
       ...others,
       ...(constraints === undefined ? {} : { constraints: JSON.stringify(constraints) }),
       ...(rules === undefined ? {} : { rules: JSON.stringify(rules?.map(({ name }) => name) ?? []) }),
       ...(requiresTotp === undefined ? {} : { requires_two_factor: requiresTotp }),
       ...(baselineModel === undefined ? {} : { baseline_model: baselineModel }),
+      ...(shadow === undefined ? {} : { shadow: JSON.stringify(shadow) }),
     }
     await recordAudit(step, database, { accountId, action: 'account.changed', details })
   })

@@ -170,6 +170,7 @@ export function createKeyDirectory(options: KeyDirectoryOptions): KeyDirectory {
       ...getRules(row),
       ...((row.keyHedge ?? row.accountHedge) ? { hedges: true } : {}),
       ...(row.baseline === null ? {} : { baseline: row.baseline }),
+      ...(row.shadow === null ? {} : { shadow: row.shadow }),
       ...getPolicy(row),
       ...getDemands(row),
     }
@@ -362,6 +363,7 @@ function keyRows(database: Database, condition: SQL, limit: number) {
         keyHedge: apiKeys.hedge,
         accountHedge: accounts.hedge,
         baseline: accounts.baselineModel,
+        shadow: accounts.shadow,
         keyFallback: apiKeys.fallback,
         accountFallback: accounts.fallback,
         keyContinue: apiKeys.continue,
