@@ -177,10 +177,12 @@ function answer(question: Question, weights: ReturnType<Judge>, index: number) {
   const { type, name = null, choices = [], levels: given = [] } = question
   if (type === 'predicate') return { type, name, probability: rounded(weights.yes ?? 0) }
   const labels = given.map(({ label }) => label)
-  if (type === 'score' && labels.join() !== levels.join())
+  if (type === 'score' && (labels.length !== levels.length || labels.some((label, at) => label !== levels[at])))
     throw invalidField(`questions.${index}.levels`, `must be ${levels.join(', ')}`)
   const options = type === 'choice' ? choices.map(({ value }) => value) : labels
-  const probabilities = normalized(options.map(option => weights[String(option)] ?? 0))
+  if (new Set(options).size !== options.length) throw invalidField(`questions.${index}.choices`, 'must differ')
+  const getWeight = (option: string) => (Object.hasOwn(weights, option) ? weights[option] : undefined)
+  const probabilities = normalized(options.map(option => getWeight(String(option)) ?? 0))
   const confidence = Math.max(...probabilities)
   const probability = (at: number) => probabilities[at]
   if (type === 'score') {

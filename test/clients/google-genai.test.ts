@@ -359,7 +359,7 @@ describe('a body for Gemini', () => {
     const text = `{"contents":${contents},"labels":{"a":"b"},"generationConfig":{"speechConfig":{}},"tools":[{"codeExecution":{}}]}`
     const { status, headers } = await post(path, text)
     expect(status).toBe(200)
-    expect(headers.get('x-gateway-dropped-params')).toBe('labels, generationConfig.speechConfig, codeExecution')
+    expect(headers.get('x-gateway-dropped-params')).toBe('labels, generationConfig.speechConfig, tools.codeExecution')
     expect(sent().text).not.toMatch(/labels|speechConfig|codeExecution/)
   })
 

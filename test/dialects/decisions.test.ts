@@ -50,6 +50,18 @@ async function startSimulated() {
 const decide = (body: Partial<DecisionCreateParams>) =>
   client.decisions.create({ model: 'gateway/local', input: 'Hi', questions: [refund], ...body })
 
+const languages = (...values: string[]) => ({
+  type: 'choice' as const,
+  name: 'language',
+  instructions: '-',
+  choices: values.map(value => ({ value })),
+})
+const levels = (...labels: string[]) => ({
+  type: 'score' as const,
+  name: 'difficulty',
+  instructions: '-',
+  levels: labels.map(label => ({ label })),
+})
 const predicate = (name: string) => ({ type: 'predicate', name, instructions: `Is it so: ${name}?` }) as const
 
 /** Returns the probability of a predicate by the judges in process. */
@@ -91,6 +103,11 @@ describe('gateway/local', () => {
   ])('gives %s a higher probability where it is true', async (name, is, isNot) => {
     expect(await likely(name, is)).toBeGreaterThan(0.8)
     expect(await likely(name, isNot)).toBeLessThan(0.2)
+  })
+
+  test('gives choices with the names of inherited members equal shares', async () => {
+    const { answers } = await decide({ questions: [languages('constructor', 'toString')] })
+    expect(answers).toMatchObject([{ confidence: 0.5, probabilities: [{ probability: 0.5 }, { probability: 0.5 }] }])
   })
 
   test('answers choices and scores with probabilities that sum up to 1, in the order of the question', async () => {
@@ -252,6 +269,19 @@ test.each([
   ['an unknown field', { temperature: 1 }, 'temperature'],
   ['a stream', { stream: true }, 'stream'],
   ['no input', { input: undefined }, 'input'],
+  ['an unknown field of a question', { questions: [{ ...predicate('harmful'), zork: 1 }] }, 'questions.zork'],
+  ['equal choices', { questions: [languages('en', 'en')] }, 'questions.0.choices'],
+  ['levels in one text', { questions: [levels('light,middle', 'strong')] }, 'questions.0.levels'],
+  [
+    'a stored image in a question',
+    { questions: [{ ...refund, instructions: [{ type: 'input_image', file_id: 'file-a' }] }] },
+    'questions',
+  ],
+  [
+    'an address inside in a question',
+    { questions: [{ ...refund, instructions: [{ type: 'input_image', image_url: 'http://127.0.0.1/a.png' }] }] },
+    'questions.image_url',
+  ],
 ])('POST /v1/decisions: names the field at fault for %s', async (_, fields, param) => {
   const body = { model: 'gateway/local', input: 'Hi', questions: [predicate('harmful')], ...fields }
   const answer = await gateway.post('/v1/decisions', body)

@@ -4,6 +4,8 @@ import fc from 'fast-check'
 import type { ChatRequest } from '../../src/core/chat/chat.ts'
 import { GatewayError } from '../../src/core/validation/errors.ts'
 import { readCompatible } from '../../src/dialects/chat-completions/request.ts'
+import { readDecisions } from '../../src/dialects/decisions/request.ts'
+import { readGemini } from '../../src/dialects/gemini/request.ts'
 import { readMessages } from '../../src/dialects/messages/request.ts'
 import { readNative } from '../../src/dialects/native/request.ts'
 import { createReasoningSeal } from '../../src/dialects/reasoning-seal.ts'
@@ -28,7 +30,7 @@ const providers = [
   [google, modelNamed('gemini-3.5-flash')],
 ] as const
 
-type Dialect = 'chat' | 'native' | 'responses' | 'messages'
+type Dialect = 'chat' | 'native' | 'responses' | 'messages' | 'gemini' | 'decisions'
 
 function parsed(dialect: Dialect, body: object, headers: Headers): ChatRequest {
   const text = JSON.stringify(body)
@@ -42,6 +44,10 @@ function parsed(dialect: Dialect, body: object, headers: Headers): ChatRequest {
       return readResponses(body, source, { seal, accountId: 'a' }).request
     case 'messages':
       return readMessages(body, source, seal).request
+    case 'gemini':
+      return readGemini(body, source, { model: 'gemini-3.5-flash', isStreamed: false, seal }).request
+    case 'decisions':
+      return readDecisions(body, source, { seal, accountId: 'a' })
   }
 }
 
@@ -182,7 +188,61 @@ const messages = {
   mcp_servers: [{ type: 'url', url: 'https://a.test/mcp', name: 'n', authorization_token: 't' }],
   context_management: { edits: [{ type: 'clear_tool_uses_20250919' }] },
 }
-const bodies: Readonly<Record<Dialect, object>> = { chat, native, responses, messages }
+const geminiSchema = { type: 'OBJECT', properties: { city: { type: 'STRING', description: 'c' } } }
+const gemini = {
+  systemInstruction: { parts: [{ text: 's' }] },
+  contents: [
+    { role: 'user', parts: [{ text: 'a' }, { inlineData: { mimeType: 'image/png', data: png } }] },
+    {
+      role: 'model',
+      parts: [
+        { text: 't', thought: true },
+        { text: 'a', thoughtSignature: 'c2ln' },
+        { functionCall: { id: 'c1', name: 'f', args: { a: 'b' } }, thoughtSignature: 'c2ln' },
+      ],
+    },
+    { role: 'user', parts: [{ functionResponse: { id: 'c1', name: 'f', response: { output: 'x', more: ['y'] } } }] },
+    { role: 'user', parts: [{ inlineData: { mimeType: 'application/pdf', data: pdf } }, { text: 'a' }] },
+    { role: 'user', parts: [{ fileData: { mimeType: 'image/png', fileUri: 'https://a.test/a.png' } }] },
+  ],
+  tools: [{ functionDeclarations: [{ name: 'f', description: 'd', parameters: geminiSchema }] }],
+  toolConfig: { functionCallingConfig: { mode: 'ANY', allowedFunctionNames: ['f'] } },
+  safetySettings: [{ category: 'HARM_CATEGORY_HARASSMENT', threshold: 'BLOCK_NONE' }],
+  generationConfig: {
+    stopSequences: ['s'],
+    responseMimeType: 'application/json',
+    responseSchema: geminiSchema,
+    thinkingConfig: { thinkingLevel: 'LOW' },
+  },
+}
+const decisions = {
+  model: 'm',
+  input: [
+    {
+      role: 'user',
+      content: [
+        { type: 'input_text', text: 'a' },
+        { type: 'input_json', data: { a: ['b'] } },
+      ],
+    },
+    { role: 'assistant', content: 'a' },
+    { role: 'user', content: [{ type: 'input_image', image_url: `data:image/png;base64,${png}` }] },
+  ],
+  questions: [
+    {
+      type: 'predicate',
+      name: 'n',
+      instructions: [
+        { type: 'input_text', text: 'a' },
+        { type: 'input_json', data: [{}] },
+      ],
+    },
+    { type: 'choice', instructions: 'i', choices: [{ value: 'a', description: 'd' }, { value: 'b' }] },
+    { type: 'score', instructions: 'i', levels: [{ label: 'a' }, { label: 'b', description: 'd' }] },
+  ],
+  prompt_cache_options: { mode: 'explicit' },
+}
+const bodies: Readonly<Record<Dialect, object>> = { chat, native, responses, messages, gemini, decisions }
 
 type Path = readonly (string | number)[]
 
@@ -243,8 +303,8 @@ const written = fc.record({
   isBase64: fc.boolean(),
 })
 
-/** Texts and arguments of an assistant, by their path. */
-const outputs = /^messages\.(?:1\.content\.[34]|2)|^input\.[13]/
+/** Texts, thoughts and arguments of an assistant, by their path. */
+const outputs = /^messages\.(?:1\.content\.[034]|2)|^input\.[13]|^contents\.1\./
 
 /** Returns a body with a text in one place, or null if the gateway rejects it. */
 function requestWith(
@@ -269,8 +329,9 @@ function sentBodies(request: ChatRequest): readonly string[] {
     const { needs = [], dialect } = request.source ?? {}
     const canServe = needs.length === 0 || provider.takesSource?.(model).some(item => item === dialect)
     if (!canServe) return []
-    const { body } = provider.toRequest({ request, model, outputCap: 100, stream: false }, access)
-    return [body]
+    const asked = { request, model, outputCap: 100, stream: false }
+    const form = dialect === 'decisions' ? provider.decisions?.(asked) : provider
+    return form === undefined ? [] : [form.toRequest(asked, access).body]
   })
 }
 
@@ -306,6 +367,16 @@ test('moderate: blocks a canary in each place from which it reaches a provider',
   expect(reached).toBeGreaterThan(500)
 }, 60_000)
 
+test.each(['headers', 'authorization', 'signature', 'encrypted_content', 'defer_loading'])(
+  'moderate: reads arguments of a call whose name is %s elsewhere',
+  key => {
+    const args = key === 'defer_loading' ? { [key]: true, a: canary } : { [key]: canary }
+    const [user] = gemini.contents
+    const call = { role: 'model', parts: [{ functionCall: { name: 'f', args } }] }
+    expect(isBlocked(parsed('gemini', { contents: [user, call, user] }, new Headers()))).toBe(true)
+  },
+)
+
 test('estimateInputTokens: covers a long text in each place from which it reaches a provider', () => {
   const long = Array.from({ length: 400 }, (_, at) => `quokka${at}`).join(' ')
   const { tokens } = countTokens([long])
@@ -320,7 +391,7 @@ test('estimateInputTokens: covers a long text in each place from which it reache
       const reserved = estimateInputTokens(request, 'openai') + estimateOpaqueTokens(request, 'openai')
       expect(reserved).toBeGreaterThan(most * tokens * 0.99)
     }),
-    { numRuns: 1_000 },
+    { numRuns: 1_500 },
   )
   expect(reached).toBeGreaterThan(200)
 }, 60_000)

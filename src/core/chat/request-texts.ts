@@ -79,7 +79,11 @@ export function jsonTexts(value: unknown, read?: ReadValues): JsonTexts {
       for (let at = own.length - 1; at >= 0; at--) open.push({ ...place, value: own[at], parent: root })
     else if (typeof own === 'string' && own !== '' && !wireWords.has(own))
       if (isImageField(own, place)) images++
-      else for (const text of textsOfString(own, place)) found[kind].push(text)
+      else {
+        // The provider fetches it.
+        if (place.key === 'image_url') images++
+        for (const text of textsOfString(own, place)) found[kind].push(text)
+      }
   }
   return { ...found, values, images }
 }

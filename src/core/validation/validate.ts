@@ -19,7 +19,7 @@ import { countMembers, findDuplicateKey, parseExactJson, scanJson } from './untr
 const maximumKeyCharacters = 64
 
 /** The part of TypeBox's vocabulary that the schemas use. This file reads `description` and `unmatched`. */
-type SchemaNode = {
+export type SchemaNode = {
   readonly [Kind]: string
   /** Describes the required value if the schema would read badly (a pattern). */
   readonly description?: string

@@ -9,20 +9,30 @@ import { unreadParts } from '../../core/chat/tool-definitions.ts'
 import { maximumNameCharacters } from '../../core/models/models.ts'
 import { readConstraintsHeader, requestDemands } from '../../core/policy/constraints.ts'
 import { chatRequestWithDefaults } from '../../core/request/chat-request.ts'
-import { bodyText } from '../../core/request/part-schemas.ts'
+import { bodyText, imageAddress } from '../../core/request/part-schemas.ts'
 import { promptCacheKey, tagsOfHeaders } from '../../core/request/tags.ts'
+import { unknownNames } from '../../core/validation/unknown-names.ts'
 import { invalidField, nullable, oneOf, validate } from '../../core/validation/validate.ts'
-import { isFields } from '../foreign-objects.ts'
+import { isFields, refuseForeignObjects } from '../foreign-objects.ts'
 import type { ReasoningOpener } from '../reasoning-seal.ts'
 import { maximumItems, readInputItems } from '../responses/items.ts'
 
 const open = { additionalProperties: true }
 const instructions = Type.Union([
   Type.String({ minLength: 1, boundedBy: 'body' }),
-  Type.Array(Type.Object({ type: oneOf(['input_text', 'input_image', 'input_json']) }, open), {
-    minItems: 1,
-    maxItems: 256,
-  }),
+  Type.Array(
+    Type.Object(
+      {
+        type: oneOf(['input_text', 'input_image', 'input_json']),
+        text: nullable(bodyText),
+        image_url: nullable(imageAddress),
+        detail: nullable(Type.String({ maxLength: 16 })),
+        data: Type.Optional(Type.Unknown()),
+      },
+      open,
+    ),
+    { minItems: 1, maxItems: 256 },
+  ),
 ])
 const description = nullable(bodyText)
 const label = Type.String({ minLength: 1, maxLength: 1024 })
@@ -57,8 +67,6 @@ export const decisionsSchema = Type.Object(
   { ...open, title: 'DecisionRequest' },
 )
 
-const known = new Set(Object.keys(decisionsSchema.properties))
-
 /** Returns the request of a parsed body. Throws `invalid_request` with the field at fault. */
 export function readDecisions(
   given: unknown,
@@ -66,10 +74,11 @@ export function readDecisions(
   opener: ReasoningOpener,
 ): ChatRequest {
   const body = validate(decisionsSchema, given)
-  const unknown = Object.keys(body).find(field => !known.has(field))
+  const [unknown] = unknownNames(decisionsSchema, body)
   if (unknown !== undefined)
     throw invalidField(unknown, 'is no field of this endpoint. Remove it', 'unsupported_parameter')
   const { input, questions } = body
+  refuseForeignObjects({ questions })
   for (const [index, { type, choices, levels }] of questions.entries()) {
     const missing =
       type === 'choice' && choices == null ? 'choices' : type === 'score' && levels == null ? 'levels' : null

@@ -105,6 +105,8 @@ export type EmbeddingsForm = Pick<ChatEndpoint, 'refusal'> & {
     readonly embedding: EmbeddingInputs
     /** As the client named it. */
     readonly model: string
+    /** Names of shared fields in this form. */
+    readonly spelling?: Readonly<Record<string, string>>
     readonly write: (vectors: readonly Vector[], inputTokens: number) => Iterator<string, void, void>
   }
 }
@@ -121,12 +123,12 @@ export function embeddingsEndpoint(
     limits: { bytes: bodyLimits.embeddings, values: maximumValues },
     ...form,
     parse(body, source, url) {
-      const { request, embedding, model, write } = read(body, source, url)
+      const { request, embedding, model, spelling = {}, write } = read(body, source, url)
       const { inputs, dimensions } = embedding
       const length = dimensions ?? embeddingCatalog.resolve(model)?.embedding.dimensions ?? usualLength
       return {
         request,
-        spelling: {},
+        spelling,
         heldBytes: Math.min(inputs.length * length * numberBytes, mostVectorBytes),
         body(_answer, { vectors }, { usage }, over) {
           if (vectors === undefined) throw new Error('a response to embeddings without vectors')

@@ -54,8 +54,8 @@ type Conversation = {
   readonly messages: readonly Message[]
   /** Places of parts with reasoning that the gateway sealed. */
   readonly sealed: readonly (readonly [content: number, part: number])[]
-  /** Fields of parts without a meaning here, by the names that report them. */
-  readonly unknownNames: readonly string[]
+  /** Gemini could not read it as it is written, or would read more than was counted. */
+  readonly isInexact: boolean
 }
 
 /** State of one parse. */
@@ -66,7 +66,7 @@ type Scan = {
   /** Calls of the last model turn without a result. */
   waiting: ToolCall[]
   answered: ToolCall[]
-  readonly unknownNames: Set<string>
+  isInexact: boolean
 }
 
 /** Returns the messages of a request. Throws `invalid_request` with the part at fault. */
@@ -78,9 +78,9 @@ export function readContents(
   opener: ReasoningOpener,
   values: ReadValues,
 ): Conversation {
-  const scan: Scan = { opener, values, sealed: [], waiting: [], answered: [], unknownNames: new Set() }
-  const texts = toList(systemInstruction?.parts).map((item, at) => systemText(item, `systemInstruction.parts.${at}`))
-  const system = texts.filter(text => text !== '')
+  const isInexact = contents.some(({ role }) => role === 'function')
+  const scan: Scan = { opener, values, sealed: [], waiting: [], answered: [], isInexact }
+  const system = contentTexts(systemInstruction, 'systemInstruction').filter(text => text !== '')
   values.add(...system)
   const messages: Message[] = system.length === 0 ? [] : [{ role: 'system', text: system.join('\n\n') }]
   for (let at = 0; at < contents.length; ) {
@@ -92,24 +92,29 @@ export function readContents(
     const turn = contents[at]
     if (turn !== undefined) messages.push(...userTurn(turn, at++, scan))
   }
-  return {
-    messages,
-    sealed: scan.sealed,
-    unknownNames: [...scan.unknownNames],
+  return { messages, sealed: scan.sealed, isInexact: scan.isInexact }
+}
+
+/** What a part holds. */
+const kinds = ['text', 'inlineData', 'fileData', 'functionCall', 'functionResponse'] as const
+
+/** Returns the parts of a content. As at Google, each holds one thing: a second one would reach a model unread. */
+function getParts(content: GeminiContent | null, place: string): readonly Part[] {
+  const parts = toList(content?.parts)
+  for (const [at, item] of parts.entries()) {
+    let held = 0
+    for (const kind of kinds) if (item[kind] != null) held++
+    if (held > 1) throw invalidField(`${place}.parts.${at}`, `must have only one of ${kinds.join(', ')}`)
   }
+  return parts
 }
 
-/** Returns the parts of a turn. Notes their unknown fields, such as the resolution of an image, which has a price. */
-function getParts({ parts }: GeminiContent, { unknownNames }: Scan): readonly Part[] {
-  const list = toList(parts)
-  for (const item of list)
-    for (const name in item) if (!Object.hasOwn(part.properties, name)) unknownNames.add(`contents.parts.${name}`)
-  return list
-}
-
-function systemText({ text }: Part, place: string): string {
-  if (typeof text === 'string') return text
-  throw invalidField(place, 'must be a part with `text`', 'unsupported_parameter')
+/** Returns the texts of a content. Throws `unsupported_parameter` if it has another part. */
+export function contentTexts(content: GeminiContent | null, place: string): readonly string[] {
+  return getParts(content, place).map(({ text }, at) => {
+    if (typeof text === 'string') return text
+    throw invalidField(`${place}.parts.${at}`, 'must be a part with `text`', 'unsupported_parameter')
+  })
 }
 
 /** Puts results first, as other providers require. Their images and documents follow in the user's turn. */
@@ -117,12 +122,13 @@ function userTurn(content: GeminiContent, turn: number, scan: Scan): readonly Me
   const results: Message[] = []
   const attached: ContentPart[] = []
   const said: ContentPart[] = []
-  for (const [at, item] of getParts(content, scan).entries()) {
+  for (const [at, item] of getParts(content, `contents.${turn}`).entries()) {
     const place = `contents.${turn}.parts.${at}`
     const { functionResponse: result, text } = item
     if (result != null) {
       // gemini-cli sends each result twice in a resumed conversation.
-      if (scan.answered.some(({ id }) => id === result.id)) continue
+      const isKnown = ({ id }: ToolCall) => id === result.id
+      if (scan.answered.some(isKnown) && !scan.waiting.some(isKnown)) continue
       const { id: callId } = findCall(result, place, scan)
       scan.values.add(callId, result.name, result.response)
       results.push({ role: 'tool', callId, ...resultText(result.response ?? {}) })
@@ -161,8 +167,12 @@ function resultText(response: Fields): { readonly text: string; readonly isError
   return { text: /^\W*error/i.test(value) ? value : `Error: ${value}`, isError: true }
 }
 
-function filePart(item: Pick<Part, 'inlineData' | 'fileData'>, place: string, { values }: Scan): ContentPart {
+/** Hosts of stored files, which may be the operator's, and of videos, whose length is unknown. */
+const storeHosts = /(?:^|\.)(?:googleapis\.com|youtube(?:-nocookie)?\.com|youtu\.be)\.?$/
+
+function filePart(item: Pick<Part, 'inlineData' | 'fileData'>, place: string, scan: Scan): ContentPart {
   const { inlineData, fileData } = item
+  const { values } = scan
   if (inlineData != null) {
     const { mimeType, data } = inlineData
     const kind = mimeType.toLowerCase()
@@ -182,8 +192,9 @@ function filePart(item: Pick<Part, 'inlineData' | 'fileData'>, place: string, { 
   }
   const url = forwardableAddress(fileData.fileUri)
   const isImage = /^image\//i.test(fileData.mimeType ?? 'image/')
-  // A file of Google's store is the operator's, and the length of a video or a document is unknown.
-  if (url !== null && isImage && !/^data:/i.test(url) && !/(?:googleapis|youtube)\.com\//i.test(url))
+  // The length of a document is unknown too. Without a kind the provider would look for itself.
+  scan.isInexact ||= fileData.mimeType == null
+  if (url !== null && isImage && !/^data:/i.test(url) && !storeHosts.test(new URL(url).hostname))
     return { type: 'image', url, detail: null }
   const rule = 'must be the public https URL of an image: files are not stored here. Send the content in `inlineData`'
   throw invalidField(`${place}.fileData`, rule, 'unsupported_parameter')
@@ -196,7 +207,7 @@ function modelTurn(turns: readonly GeminiContent[], first: number, scan: Scan): 
   const items: ReasoningItem[] = []
   const calls: ToolCall[] = []
   const places = turns.flatMap((turn, offset) =>
-    getParts(turn, scan).map((item, at) => [first + offset, at, item] as const),
+    getParts(turn, `contents.${first + offset}`).map((item, at) => [first + offset, at, item] as const),
   )
   for (const [turn, at, item] of places) {
     const { text, thought, thoughtSignature: signature, functionCall: call } = item
@@ -272,7 +283,7 @@ export function withJsonNames(value: unknown, kept: ReadonlySet<string>): unknow
   let isChanged = false
   const members = Object.entries(value).map(([key, inner]) => {
     const name = kept.has(key) ? key : key.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())
-    const given = ownNames.has(name) ? inner : withJsonNames(inner, none)
+    const given = kept.has(key) || ownNames.has(name) ? inner : withJsonNames(inner, none)
     isChanged ||= name !== key || given !== inner
     return [name, given] as const
   })

@@ -1,7 +1,7 @@
 /** Writes errors in Google's format. Clients evaluate the status, its name, and the details about quotas and waits. */
 import { Type } from '@sinclair/typebox'
 import { googleStatuses } from '../../core/chat/google-wire.ts'
-import { errorTable, type GatewayError, wireCode } from '../../core/validation/errors.ts'
+import { errorBody, errorTable, type GatewayError, wireCode } from '../../core/validation/errors.ts'
 import { strictObject } from '../../core/validation/validate.ts'
 import { errorResponse } from '../../http/error-response.ts'
 import { namedSchema, text } from '../../http/schemas.ts'
@@ -24,6 +24,8 @@ const overflowWords = 'exceeds the maximum number of tokens allowed'
 export function googleErrorBody(error: GatewayError, requestId: string): object {
   const { code, message, param, status, limit, retryAfterMs } = error
   const reason = code === 'invalid_api_key' ? 'API_KEY_INVALID' : wireCode(code).toUpperCase()
+  const { type: _type, code: _code, message: _message, param: _param, ...facts } = errorBody(error, requestId).error
+  const texts = Object.entries({ ...facts, ...error.details }).filter(([, value]) => typeof value === 'string')
   const isDaily = error.type === 'insufficient_quota'
   const isOverflow = code === 'context_length_exceeded'
   return {
@@ -32,7 +34,7 @@ export function googleErrorBody(error: GatewayError, requestId: string): object 
       message: isOverflow ? `The input token count ${overflowWords}. ${message}` : message,
       status: statusName(status),
       details: [
-        { '@type': rpc('ErrorInfo'), reason, domain: 'gateway-ai', metadata: { request_id: requestId } },
+        { '@type': rpc('ErrorInfo'), reason, domain: 'gateway-ai', metadata: Object.fromEntries(texts) },
         ...(param === null
           ? []
           : [{ '@type': rpc('BadRequest'), fieldViolations: [{ field: param, description: message }] }]),

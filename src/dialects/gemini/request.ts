@@ -11,12 +11,14 @@ import {
   type SourceBody,
 } from '../../core/chat/chat.ts'
 import { thinkingBudgets } from '../../core/chat/google-wire.ts'
-import { isSendableField, sendableFields } from '../../core/chat/provider-features.ts'
+import { sendableFields } from '../../core/chat/provider-features.ts'
 import { ReadValues } from '../../core/chat/request-texts.ts'
 import { unreadParts } from '../../core/chat/tool-definitions.ts'
+import { maximumNameCharacters } from '../../core/models/models.ts'
 import { chatRequestFields, maximumMessages, parseChatRequestFields } from '../../core/request/chat-request.ts'
 import { gatewayFields, pickGatewayFields } from '../../core/request/gateway-fields.ts'
-import { invalidField, nullable, oneOf, validate } from '../../core/validation/validate.ts'
+import { unknownNames } from '../../core/validation/unknown-names.ts'
+import { invalidField, nullable, oneOf, strictObject, validate } from '../../core/validation/validate.ts'
 import type { RequestSource } from '../../http/chat-handler.ts'
 import { isFields, rejectStoredState } from '../foreign-objects.ts'
 import type { ReasoningSeal } from '../reasoning-seal.ts'
@@ -25,6 +27,7 @@ import { jsonSchema, readGeminiTools, toolFields, webTools } from './tools.ts'
 
 const open = { additionalProperties: true }
 const shared = chatRequestFields(true)
+const wireName = Type.String({ maxLength: 64 })
 const penalty = nullable(Type.Number({ minimum: -2, maximum: 2 }))
 
 const settings = {
@@ -48,7 +51,7 @@ const settings = {
       {
         includeThoughts: nullable(Type.Boolean()),
         thinkingBudget: nullable(Type.Integer({ minimum: -1 })),
-        thinkingLevel: nullable(Type.String({ maxLength: 64 })),
+        thinkingLevel: nullable(wireName),
       },
       open,
     ),
@@ -62,9 +65,16 @@ const promptFields = {
   generationConfig: nullable(Type.Object(settings, open)),
 }
 
+/** Google's own filter reads them. Moderation does not. */
+const safetySettings = nullable(
+  Type.Array(strictObject({ category: wireName, threshold: nullable(wireName) }), { maxItems: 64 }),
+)
+/** The model is in the path. */
+const bodyModel = nullable(Type.String({ maxLength: maximumNameCharacters }))
+
 /** The body of `generateContent` and `streamGenerateContent`. */
 export const generateSchema = Type.Object(
-  { ...promptFields, safetySettings: nullable(Type.Array(anyObject)), ...gatewayFields },
+  { ...promptFields, safetySettings, model: bodyModel, ...gatewayFields },
   { ...open, title: 'GenerateContentRequest' },
 )
 
@@ -73,7 +83,7 @@ export const geminiCountSchema = Type.Object(
   {
     ...promptFields,
     contents: Type.Optional(promptFields.contents),
-    generateContentRequest: Type.Optional(Type.Object(promptFields, open)),
+    generateContentRequest: Type.Optional(Type.Object({ ...promptFields, model: bodyModel }, open)),
   },
   { ...open, title: 'GeminiCountTokensRequest' },
 )
@@ -93,8 +103,6 @@ const spelling = {
 }
 
 const gatewayNames: ReadonlySet<string> = new Set(Object.keys(gatewayFields))
-/** The model is in the path. */
-const readHere: ReadonlySet<string> = new Set([...Object.keys(promptFields), ...gatewayNames, 'model'])
 
 /** A chat request with the settings that the response depends on. */
 type GeminiRequest = {
@@ -114,7 +122,7 @@ export function readGemini(
   rejectStoredState(body)
   const config = body.generationConfig ?? {}
   const values = new ReadValues()
-  const { sealed, isAgent, hosted, unknownNames, ...prompt } = readPrompt(body, { seal, accountId }, values)
+  const { sealed, isAgent, isInexact, ...prompt } = readPrompt(body, { seal, accountId }, values)
   const fields = parseChatRequestFields(
     {
       ...pickGatewayFields(body),
@@ -127,12 +135,12 @@ export function readGemini(
     },
     headers,
   )
-  const others = Object.fromEntries([...unreadFields(body), ...[...hosted, ...unknownNames].map(name => [name, true])])
+  const unknown = [...unknownNames(generateSchema, body)]
+  const asksForWeb = body.web != null || headers.has('x-gateway-web') || unknown.some(name => webTools.has(name))
+  const others = Object.fromEntries(unknown.filter(name => !webTools.has(name)).map(name => [name, true]))
   const { topK } = config
-  const asksForWeb = body.web != null || headers.has('x-gateway-web') || hosted.some(name => webTools.has(name))
-  for (const name of webTools) delete others[name]
   // What Gemini must not receive, or could not read among the fields of JSON, needs another body.
-  const isSendable = named === value && hosted.length === 0 && Object.keys(others).length === 0
+  const isSendable = named === value && unknown.length === 0 && !isInexact
   const source: SourceBody = {
     dialect: 'gemini',
     text,
@@ -189,22 +197,12 @@ function readPrompt(
   values: ReadValues,
 ) {
   const { contents, systemInstruction = null } = body
-  const { messages, sealed, unknownNames } = readContents(
-    { contents: toList(contents), systemInstruction },
-    opener,
-    values,
-  )
-  const { hosted, ...tools } = readGeminiTools(body, values)
-  const responseFormat = getResponseFormat(body, values)
-  const isAgent = messages.at(-1)?.role === 'tool'
+  const conversation = readContents({ contents: toList(contents), systemInstruction }, opener, values)
   return {
-    messages,
-    sealed,
-    unknownNames,
-    hosted,
-    isAgent,
-    ...tools,
-    responseFormat,
+    ...conversation,
+    isAgent: conversation.messages.at(-1)?.role === 'tool',
+    ...readGeminiTools(body, values),
+    responseFormat: getResponseFormat(body, values),
     reasoningEffort: findEffort(body),
   }
 }
@@ -223,20 +221,12 @@ function findEffort({ generationConfig }: Prompt): ReasoningEffort | null {
   const { thinkingLevel, thinkingBudget } = generationConfig?.thinkingConfig ?? {}
   const level = thinkingLevel?.toLowerCase()
   const named = reasoningEfforts.find(effort => effort === level)
+  if (named === undefined && level !== undefined && level !== 'thinking_level_unspecified')
+    throw invalidField('generationConfig.thinkingConfig.thinkingLevel', 'must be MINIMAL, LOW, MEDIUM or HIGH')
   if (named !== undefined || thinkingBudget == null || thinkingBudget < 0) return named ?? null
   if (thinkingBudget === 0) return 'none'
   if (thinkingBudget <= thinkingBudgets.low) return 'low'
   return thinkingBudget <= thinkingBudgets.medium ? 'medium' : 'high'
-}
-
-/** Returns the fields without a meaning here, which no provider receives, by the names that report them. */
-function unreadFields(body: Body): (readonly [string, unknown])[] {
-  return [
-    ...Object.entries(body).filter(([name]) => !readHere.has(name) && !isSendableField('gemini', name, null)),
-    ...Object.entries(body.generationConfig ?? {})
-      .filter(([name]) => !Object.hasOwn(settings, name))
-      .map(([name, value]) => [`generationConfig.${name}`, value] as const),
-  ].filter(([, value]) => value != null)
 }
 
 function endsWithText({ contents }: Prompt): boolean {

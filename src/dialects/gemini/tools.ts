@@ -54,19 +54,17 @@ type ToolBody = Static<ReturnType<typeof Type.Object<typeof toolFields>>>
 type DeclaredTools = {
   readonly tools: readonly Tool[]
   readonly toolChoice: ToolChoice | null
-  /** Kinds of tools that Google runs itself. */
-  readonly hosted: readonly string[]
 }
 
 /** Google charges its search and its page reader apart: the gateway's web access replaces them. */
-export const webTools: ReadonlySet<string> = new Set(['googleSearch', 'googleSearchRetrieval', 'urlContext'])
+export const webTools: ReadonlySet<string> = new Set(
+  'tools.googleSearch tools.googleSearchRetrieval tools.urlContext'.split(' '),
+)
 
 /** Parses tools and choice. Throws `invalid_request` with the tool at fault. */
 export function readGeminiTools({ tools: lists, toolConfig }: ToolBody, values: ReadValues): DeclaredTools {
   const tools = new Map<string, Tool>()
-  const hosted = new Set<string>()
-  for (const [at, { functionDeclarations, ...others }] of (lists ?? []).entries()) {
-    for (const [name, value] of Object.entries(others)) if (value != null) hosted.add(name)
+  for (const [at, { functionDeclarations }] of (lists ?? []).entries())
     for (const [index, { name, description, parameters, parametersJsonSchema }] of (
       functionDeclarations ?? []
     ).entries()) {
@@ -81,7 +79,6 @@ export function readGeminiTools({ tools: lists, toolConfig }: ToolBody, values: 
       })
       values.add(name, description, parameters ?? parametersJsonSchema)
     }
-  }
   const { mode, allowedFunctionNames: allowed } = toolConfig?.functionCallingConfig ?? {}
   const place = 'toolConfig.functionCallingConfig'
   const named = [...new Set(allowed ?? [])]
@@ -94,7 +91,6 @@ export function readGeminiTools({ tools: lists, toolConfig }: ToolBody, values: 
   return {
     tools: named.length === 0 || isNamed ? all : all.filter(({ name }) => named.includes(name)),
     toolChoice: tools.size === 0 || mode == null ? null : isNamed ? { name: only } : choices[mode],
-    hosted: [...hosted],
   }
 }
 

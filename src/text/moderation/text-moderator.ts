@@ -265,10 +265,12 @@ export function containsBlockedHost(hosts: BlockedHosts, text: string): boolean 
   return found
 }
 
-/** Returns the strings of a call's arguments: quoted in JSON, a text would look like a quotation. */
+/** Returns the strings of a call's arguments: quoted in JSON, a text would look like a quotation. Their names are the client's. */
 function argumentTexts(json: string): string {
   const value = parseUntrustedJson(json)
-  return value === undefined ? json : jsonTexts(value).texts.join('\n')
+  if (value === undefined) return json
+  const { texts, opaque, credentials } = jsonTexts(value)
+  return [...texts, ...opaque, ...credentials].join('\n')
 }
 
 /** Returns a message with the arguments of its calls as texts. */
