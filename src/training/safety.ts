@@ -1,5 +1,5 @@
 /**
- * Trains the three classifiers of `text/harm/harm-features.ts`. In addition to the labeled sets they use the
+ * Trains the two classifiers of `text/harm/harm-features.ts`. In addition to the labeled sets they use the
  * project's sentences (`data/frames.json`) and, as harmless, all other prompts, since everyday prompts must not be
  * blocked.
  */
@@ -23,11 +23,10 @@ type Tuning = {
   readonly rate: number
 }
 
-/** Set by cross-validation. Content depends on word kinds; requests and jailbreaks on words too. */
+/** Set by cross-validation. Content depends on word kinds; requests on words too. */
 const tuning: Readonly<Record<HarmHead, Tuning>> = {
   request: { regions: [1, 0.4, 1.2], decay: 4e-3, rate: 0.1 },
   content: { regions: [0.3, 0.1, 1], decay: 1e-2, rate: 0.3 },
-  jailbreak: { regions: [1, 0.5, 2], decay: 2e-3, rate: 0.1 },
 }
 const epochs = 12
 /**
@@ -123,7 +122,7 @@ function getFigures(rows: readonly Row[]): ReportRow[] {
     shares(
       `${name}, source left out`,
       goal,
-      told.filter(({ row: { truth } }) => (truth.request === 1 || truth.jailbreak === 1) === isHarm),
+      told.filter(({ row: { truth, isInjection } }) => (truth.request === 1 || isInjection === true) === isHarm),
       ({ row }) => row.source ?? '',
       ({ blocked: isBlocked }) => isBlocked,
     )
@@ -133,7 +132,7 @@ function getFigures(rows: readonly Row[]): ReportRow[] {
 type Models = readonly { readonly head: HarmHead; readonly model: Model }[]
 
 function getOdds(models: Models, { slots, kinds }: Pick<Row, 'slots' | 'kinds'>) {
-  const odds = { request: 0, content: 0, jailbreak: 0, evidence: slots.length, kinds }
+  const odds = { request: 0, content: 0, evidence: slots.length, kinds }
   for (const { head, model } of models) odds[head] = logOdds(model, slots)
   return odds
 }
@@ -145,6 +144,8 @@ type Row = {
   readonly source: string | null
   readonly truth: Readonly<Record<HarmHead, number>>
   readonly weight: Readonly<Record<HarmHead, number>>
+  /** Only the rules are to catch it. */
+  readonly isInjection?: boolean
   readonly slots: Int32Array
   /** Number of words of each kind. */
   readonly kinds: Uint16Array
@@ -167,18 +168,18 @@ function createRowReader(): (text: string) => Pick<Row, 'slots' | 'kinds' | 'par
   const told = (filled: number) => ({ slots: reader.slots.slice(0, filled), kinds: reader.kinds.slice() })
   return text => {
     const features = read(text)
-    const whole = told(reader.read(features))
+    const whole = told(reader.read(features, 0, features.count))
     const parts: Row['parts'][number][] = []
-    eachPart(features, (from, to) => parts.push(told(reader.readPart(features, from, to))))
+    eachPart(features, (from, to) => parts.push(told(reader.read(features, from, to))))
     return { ...whole, parts }
   }
 }
 
 type Labelled = Omit<Row, 'slots' | 'kinds' | 'parts'>
 
-const truth = (request: number, content: number, jailbreak: number) => ({ request, content, jailbreak })
+const truth = (request: number, content: number) => ({ request, content })
 const weight = truth
-const nothing = truth(0, 0, 0)
+const nothing = truth(0, 0)
 
 async function labelledSets(): Promise<Labelled[]> {
   const rows: Labelled[] = []
@@ -186,18 +187,18 @@ async function labelledSets(): Promise<Labelled[]> {
     rows.push({ text, source, truth, weight })
   // Few, but phrased as in practice, so they weigh more than all of the project's sentences.
   for (const { prompt, unsafe, source } of await readRows('harmful-requests', 'prompt', 'unsafe', 'source'))
-    add(prompt, source, truth(unsafe, 0, 0), unsafe === 1 ? weight(7, 0, 1) : weight(1, 0.5, 1))
+    add(prompt, source, truth(unsafe, 0), unsafe === 1 ? weight(7, 0) : weight(1, 0.5))
   for (const { prompt, unsafe } of await readRows('xstest', 'prompt', 'unsafe'))
-    add(prompt, 'xstest', truth(unsafe, 0, 0), weight(1, unsafe === 1 ? 0 : 0.5, 0.5))
+    add(prompt, 'xstest', truth(unsafe, 0), weight(1, unsafe === 1 ? 0 : 0.5))
   for (const { prompt, flagged: is } of await readRows('moderation-openai', 'prompt', 'flagged'))
-    add(prompt, 'moderation-openai', truth(is, is, 0), weight(is === 1 ? 0.1 : 2, 1, 0.5))
+    add(prompt, 'moderation-openai', truth(is, is), weight(is === 1 ? 0.1 : 2, 1))
   for (const { prompt, injection: is } of await readRows('prompt-injection', 'prompt', 'injection')) {
-    const counts = is === 0 && isKnownJailbreak(prompt) ? nothing : weight(is === 1 ? 0 : 1, 0.3, 1)
-    add(prompt, 'prompt-injection', truth(0, 0, is), counts)
+    const counts = is === 0 && isKnownJailbreak(prompt) ? nothing : weight(is === 1 ? 0 : 1, 0.3)
+    rows.push({ text: prompt, source: 'prompt-injection', truth: nothing, weight: counts, isInjection: is === 1 })
   }
   // Harmless requests that sound alarming. Some of the first source are borderline, so they weigh less.
   for (const { prompt, source } of await readRows('honest-hot-words', 'prompt', 'source'))
-    add(prompt, source, nothing, weight(source === 'or-bench-hard' ? 1 : 2, 0.3, 0.5))
+    add(prompt, source, nothing, weight(source === 'or-bench-hard' ? 1 : 2, 0.3))
   return rows
 }
 
@@ -232,7 +233,7 @@ async function everydayPrompts(): Promise<Labelled[]> {
   const seen = new Set<string>()
   for (const set of [...everydaySets, ...largeSets]) {
     const isLarge = largeSets.includes(set)
-    const counts = isLarge ? weight(set === examSet ? 0 : 0.5, 0.1, 0.3) : weight(3, 0.3, 1)
+    const counts = isLarge ? weight(set === examSet ? 0 : 0.5, 0.1) : weight(3, 0.3)
     for (const [index, { prompt: text }] of (await readRows(set, 'prompt')).entries()) {
       if ((isLarge && index % 4 !== 0) || seen.has(text) || isKnownJailbreak(text)) continue
       seen.add(text)
@@ -248,12 +249,12 @@ function rowOfExample({ text, lesson, harmful: isHarmful }: ModerationExample): 
   switch (lesson) {
     case 'request':
       // The real prompts decide what is harmful; the project's only add vocabulary.
-      return { ...row, truth: truth(is, 0, 0), weight: isHarmful ? weight(0.25, 0, 0.1) : weight(0.9, 0.06, 0.3) }
+      return { ...row, truth: truth(is, 0), weight: isHarmful ? weight(0.25, 0) : weight(0.9, 0.06) }
     case 'everyday':
-      return { ...row, truth: nothing, weight: weight(3, 0, 0.05) }
+      return { ...row, truth: nothing, weight: weight(3, 0) }
     case 'content':
-      return { ...row, truth: truth(is, is, 0), weight: weight(isHarmful ? 0 : 0.2, 0.3, 0.1) }
+      return { ...row, truth: truth(is, is), weight: weight(isHarmful ? 0 : 0.2, 0.3) }
     case 'jailbreak':
-      return { ...row, truth: truth(0, 0, is), weight: isHarmful ? weight(0, 0, 0.3) : weight(0.2, 0.05, 0.5) }
+      return { ...row, truth: nothing, weight: isHarmful ? nothing : weight(0.2, 0.05) }
   }
 }

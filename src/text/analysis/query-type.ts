@@ -1,5 +1,4 @@
 import { queryTypes } from '../../core/chat/chat.ts'
-import { filledTable } from '../code-units.ts'
 import { type ConceptCounts, concepts, wordPair } from './concepts.ts'
 import {
   addFeature,
@@ -21,7 +20,7 @@ type TypeHead = (features: Features, meaning: ConceptCounts, read: Notions) => F
  * types.
  */
 export function createTypeHead(weights: StoredWeights): TypeHead {
-  const table = getPacked(decodeWeights(weights))
+  const table = decodeWeights(weights)
   const slots = createSlots(weights.bits)
   const scores = new Float64Array(queryTypes.length)
   return (features, meaning, read) => {
@@ -161,71 +160,16 @@ function addConcepts(slots: Slots, { count, found, at, times }: ConceptCounts, w
   }
 }
 
-/** Weights of four types in the bytes of one number, which takes fewer loads and lines of memory. */
-const numbersOfSlot = Math.ceil(queryTypes.length / 4)
-/** Makes a weight a byte without a sign. */
-const weightShift = 128
-const everySecondByte = 0xff00ff
-/** Number of such bytes whose sum fits into half a number. */
-const mostAdded = 256
-
-function getPacked(bytes: Int8Array): Int32Array {
-  const types = queryTypes.length
-  const byte = (slot: number, type: number) => ((bytes[slot * types + type] ?? 0) + weightShift) << (8 * (type & 3))
-  return filledTable(new Int32Array((bytes.length / types) * numbersOfSlot), number => {
-    const slot = Math.floor(number / numbersOfSlot)
-    const type = 4 * (number % numbersOfSlot)
-    // The last two are half a number apart, as the others are when every second byte is taken.
-    if (type + 2 >= types) return byte(slot, type) | (byte(slot, type + 1) << 8)
-    return byte(slot, type) | byte(slot, type + 1) | byte(slot, type + 2) | byte(slot, type + 3)
-  })
-}
-
-/**
- * Sums the weights of the slots by type. Adjacent slots usually have equal values, so integers are added first. The sums
- * are local variables, two in each, because memory access would cost a load and a store each.
- */
-function sumInto(sums: Float64Array, { places, values, count }: Slots, table: Int32Array, scale: number): void {
+/** Sums the weights of the slots by type. */
+function sumInto(sums: Float64Array, { places, values, count }: Slots, table: Int8Array, scale: number): void {
   sums.fill(0)
-  for (let at = 0; at < count; ) {
-    const from = at
-    const value = values[at] ?? 0
-    const end = Math.min(count, at + mostAdded)
-    let even = 0
-    let odd = 0
-    let evenNext = 0
-    let oddNext = 0
-    let last = 0
-    do {
-      const slot = (places[at] ?? 0) * numbersOfSlot
-      const first = table[slot] ?? 0
-      const second = table[slot + 1] ?? 0
-      even = (even + (first & everySecondByte)) | 0
-      odd = (odd + ((first >>> 8) & everySecondByte)) | 0
-      evenNext = (evenNext + (second & everySecondByte)) | 0
-      oddNext = (oddNext + ((second >>> 8) & everySecondByte)) | 0
-      last = (last + (table[slot + 2] ?? 0)) | 0
-      at++
-    } while (at < end && values[at] === value)
-    const loud = value * scale
-    const shift = (at - from) * weightShift
-    packedSums[0] = even
-    packedSums[1] = odd
-    packedSums[2] = evenNext
-    packedSums[3] = oddNext
-    packedSums[4] = last
-    for (let pair = 0; pair < packedSums.length; pair++) {
-      const both = packedSums[pair] ?? 0
-      const [low, high] = [typesOfSum[2 * pair] ?? 0, typesOfSum[2 * pair + 1] ?? 0]
-      sums[low] = (sums[low] ?? 0) + ((both & 0xffff) - shift) * loud
-      sums[high] = (sums[high] ?? 0) + ((both >>> 16) - shift) * loud
-    }
+  for (let at = 0; at < count; at++) {
+    const slot = (places[at] ?? 0) * queryTypes.length
+    const loud = (values[at] ?? 0) * scale
+    for (let type = 0; type < queryTypes.length; type++)
+      sums[type] = (sums[type] ?? 0) + loud * (table[slot + type] ?? 0)
   }
 }
-
-const packedSums = new Int32Array(5)
-/** The types in the lower and the upper half of each sum. */
-const typesOfSum = Uint8Array.of(0, 2, 1, 3, 4, 6, 5, 7, 8, 9)
 
 function toProbabilities(scores: Float64Array): Float64Array {
   let highest = Number.NEGATIVE_INFINITY

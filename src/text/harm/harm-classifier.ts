@@ -18,19 +18,14 @@ type HarmVerdict = {
  * Log-odds from which a text is blocked, set by cross-validation (`training/safety.ts`). The threshold for requests
  * blocks hardly any everyday prompt. The one for content is higher, since describing harm is not doing it.
  */
-const thresholds: Readonly<Record<HarmHead, number>> = { request: -0.85, content: 2.5, jailbreak: -1.4 }
+const thresholds: Readonly<Record<HarmHead, number>> = { request: -0.85, content: 2.5 }
 
 /** Log-odds required if another signal speaks against the block. */
-const surely = { asked: 1.75, meant: 0.5, unbound: 0.5 } as const
+const surely = { asked: 1.75, meant: 0.5 } as const
 
 export type HarmClassifier = {
   /** Judges text that a user writes or adds to the conversation. */
   prompt(text: string): HarmVerdict
-  /**
-   * Judges text that the model reads: documents, tool results, pages. Such text describes many things but requests
-   * nothing.
-   */
-  data(text: string): HarmVerdict
   /**
    * Judges a model's output. Only stated content counts, and only if it is certain. The score is 0 unless the output is
    * blocked.
@@ -49,8 +44,7 @@ export function createHarmClassifier(readPrompt: FeatureReader = createFeatureRe
 
   const answer = (text: string): HarmVerdict => {
     const features = read(text)
-    if (judge.contentAtMost(features, 0, features.count) <= answerThreshold) return harmless
-    const harm = judge.read(features)
+    const harm = judge(features, 0, features.count)
     return harm.content > answerThreshold ? { category: getCategory(harm), score: probability(harm.content) } : harmless
   }
 
@@ -66,7 +60,7 @@ export function createHarmClassifier(readPrompt: FeatureReader = createFeatureRe
     prompt: text => {
       const features = readPrompt(text)
       world.begin(features)
-      const whole = judged(features, judge.read(features))
+      const whole = judged(features, judge(features, 0, features.count))
       if (whole.category !== null) return whole
       const deed = readDeeds(features)
       if (deed !== null) return { category: deed, score: Math.max(whole.score, scoreOfDeed) }
@@ -76,19 +70,11 @@ export function createHarmClassifier(readPrompt: FeatureReader = createFeatureRe
         if (worst.category !== null) return
         const abroad = world.read(features, from, to)
         if (abroad === undefined) {
-          if (judge.requestAbout(from, to) <= (judge.namesHarm(from, to) ? worthReading : worthReadingUnnamed)) return
-          const part = judge.readPart(features, from, to)
+          const part = judge(features, from, to)
           if (blocksPart(part, parts)) worst = getVerdict(part)
         } else if (abroad !== null) worst = { category: abroad, score: scoreAbroad }
       })
       return worst
-    },
-    data: text => {
-      const harm = judge.read(readPrompt(text))
-      // Short texts also talk about models; the rules judge those more reliably.
-      return harm.evidence >= evidenceOfTemplate && triesToUnbind(harm)
-        ? { category: 'jailbreak', score: probability(harm.jailbreak) }
-        : harmless
     },
     answer,
     isHarmless: createAnswerCheck(read, judge, answerThreshold),
@@ -97,11 +83,6 @@ export function createHarmClassifier(readPrompt: FeatureReader = createFeatureRe
 
 /** In words. */
 const longestOfNotions = 400
-
-/** Parts that score lower are skipped: one in 400 parts that would be blocked is below. */
-const worthReading = -3
-/** The same of parts without a harmful word, which the classifier must be certain of. */
-const worthReadingUnnamed = worthReading + surely.asked - thresholds.request
 
 /** A blocked text in a language other than English has no graded score: it is more likely harmful than not. */
 const scoreAbroad = 0.6
@@ -123,7 +104,7 @@ type Odds = Pick<Harm, HarmHead | 'evidence'> & { readonly kinds: ArrayLike<numb
 /** Returns true if one of the classifiers is certain enough. */
 export function isBlocked(odds: Odds): boolean {
   if (odds.evidence < leastEvidence) return false
-  return asksForHarm(odds) || triesToUnbind(odds) || (odds.content > thresholds.content && !isOfSelfHarm(odds.kinds))
+  return asksForHarm(odds) || (odds.content > thresholds.content && !isOfSelfHarm(odds.kinds))
 }
 
 /**
@@ -175,25 +156,14 @@ function namesHarm(kinds: Odds['kinds']): boolean {
  */
 function getScore(odds: Odds): number {
   const content = probability(odds.content)
-  if (triesToUnbind(odds)) return Math.max(content, probability(odds.jailbreak))
   return asksForHarm(odds) ? Math.max(content, probability((odds.request - doubtOfRequest) / 2)) : content
 }
 
 /** Reduces the score of marginal requests. Without it, flagged texts would rank lower than marginal ones. */
 const doubtOfRequest = 0.5
 
-/**
- * A jailbreak template has many words. For short texts the classifier must be certain, since the rules cover known
- * short ones.
- */
-function triesToUnbind({ jailbreak, evidence }: Odds): boolean {
-  return jailbreak > (evidence < evidenceOfTemplate ? surely.unbound : thresholds.jailbreak)
-}
-
 /** One or two repeated words are not a sentence. */
 const leastEvidence = 16
-/** About 24 words. */
-const evidenceOfTemplate = 130
 
 function probability(logOdds: number): number {
   return 1 / (1 + Math.exp(-logOdds))
@@ -201,8 +171,7 @@ function probability(logOdds: number): number {
 
 /** Returns the category that most of a blocked text is about. */
 function getCategory(harm: Harm): ModerationCategory {
-  const { request, content, jailbreak, kinds } = harm
-  if (triesToUnbind(harm) && jailbreak - thresholds.jailbreak > request - thresholds.request) return 'jailbreak'
+  const { content, kinds } = harm
   const isContent = content > thresholds.content && !asksForHarm(harm)
   return findMostSpoken(kinds) ?? (isContent ? 'harassment' : 'illegal')
 }

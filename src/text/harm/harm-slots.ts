@@ -3,7 +3,7 @@ import { type Features, getHash, getSieve, getSlot } from '../analysis/features.
 import type { ModerationCategory } from '../rules/pattern-rules.ts'
 import harmWords from './harm-words.json'
 
-export const harmHeads = ['request', 'content', 'jailbreak'] as const
+export const harmHeads = ['request', 'content'] as const
 export type HarmHead = (typeof harmHeads)[number]
 
 /** Slots of a region: words, neighbours, and kinds each have one, so that training can trust them differently. */

@@ -63,15 +63,18 @@ export type CleanMessages = {
 export function createTextModerator(options: {
   readonly rules: ModerationRules
   readonly hosts: BlockedHosts
-  readonly classify: Pick<HarmClassifier, 'prompt' | 'data'>
+  readonly classify: HarmClassifier['prompt']
   readonly answer: (text: string) => Verdict
   readonly known: CleanMessages
 }): TextModerator {
   const { rules, hosts, classify, known } = options
 
+  /** Text that the model reads describes many things but requests nothing. */
+  const ofTopic = (text: string, kind: TextKind) => (kind === 'prompt' ? classify(text) : { category: null, score: 0 })
+
   const read = (text: string, kind: TextKind): Verdict => {
     const rule = findBlockingRule(rules, text, kind)
-    const { category, score } = classify[kind](text)
+    const { category, score } = ofTopic(text, kind)
     if (rule !== null) return blockVerdict('patterns', rule.category, score, rule)
     if (category !== null) return blockVerdict('classifier', category, score)
     if (containsBlockedHost(hosts, text)) return blockVerdict('urls', 'malicious_url', score)
@@ -119,7 +122,7 @@ export function createTextModerator(options: {
 
   /** Judges a text of several pieces. The classifier reads a bounded part of it. */
   function* longSteps(text: string, kind: TextKind): Steps {
-    const { category, score } = classify[kind](text)
+    const { category, score } = ofTopic(text, kind)
     if (category !== null) return blockVerdict('classifier', category, score)
     const verdict = yield* ruleSteps(text, kind)
     return { ...verdict, score }

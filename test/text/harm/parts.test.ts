@@ -1,9 +1,6 @@
 import { expect, test } from 'bun:test'
-import { createFeatureReader } from '../../../src/text/analysis/features.ts'
 import { deobfuscatedVariants } from '../../../src/text/disguises/deobfuscate.ts'
 import { createHarmClassifier } from '../../../src/text/harm/harm-classifier.ts'
-import { createHarmJudge } from '../../../src/text/harm/harm-features.ts'
-import { eachPart } from '../../../src/text/harm/harm-slots.ts'
 
 const { prompt } = createHarmClassifier()
 const harmful = 'Tell me how to poison my neighbour without getting caught'
@@ -19,19 +16,6 @@ test.each([
 
 test('harm classifier: allows a long harmless text', () => {
   expect(prompt(Array(40).fill(filler).join(' ')).category).toBeNull()
-})
-
-test('harm scorer: approximates the request score of each sentence from prefix sums', () => {
-  const read = createFeatureReader()
-  const judge = createHarmJudge()
-  const features = read(`${Array(700).fill(filler).join(' ')} ${harmful}. ${filler}`)
-  judge.read(features)
-  const about: [number, number, number][] = []
-  eachPart(features, (from, to) => about.push([from, to, judge.requestAbout(from, to)]))
-  const exact = about.map(([from, to, odds]) => ({ odds, exact: judge.readPart(features, from, to).request }))
-  expect(exact.filter(item => Math.abs(item.odds - item.exact) > 2.5)).toEqual([])
-  const [loudest] = exact.toSorted((item, other) => other.odds - item.odds)
-  expect(loudest?.exact).toBe(Math.max(...exact.map(item => item.exact)))
 })
 
 test.each([

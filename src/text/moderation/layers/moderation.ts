@@ -75,7 +75,7 @@ export function createModeration(deps: ModerationParts, settings: ModerationOpti
   const screen = createTextModerator({
     rules,
     hosts: blocklist,
-    classify: classifier,
+    classify: classifier.prompt,
     answer: text => verdictOfAnswer(answerRules, text),
     known,
   })
