@@ -1,6 +1,7 @@
 /** Switches of models on the command line. */
 import { expect, setDefaultTimeout, test } from 'bun:test'
 import { join } from 'node:path'
+import { openEmbedded } from '../../src/database/embedded.ts'
 import { freshFolder } from '../harness/processes.ts'
 
 setDefaultTimeout(240_000)
@@ -9,6 +10,8 @@ const cli = join(import.meta.dir, '../../src/cli.ts')
 
 test('models: disables, enables and lists models of the configuration, and refuses wrong names and hosts', async () => {
   const folder = await freshFolder()
+  // Each command would open the database otherwise.
+  await openEmbedded(folder)
   const run = async (words: string) => {
     const child = Bun.spawn([process.execPath, cli, ...words.split(' ')], {
       env: { PATH: process.env.PATH, GATEWAY_DATA_DIR: folder, OLLAMA_BASE_URL: 'http://127.0.0.1:9/v1' },

@@ -2,6 +2,7 @@
 import { expect, setDefaultTimeout, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { openEmbedded } from '../../src/database/embedded.ts'
 import { freshFolder } from '../harness/processes.ts'
 
 setDefaultTimeout(240_000)
@@ -9,9 +10,10 @@ setDefaultTimeout(240_000)
 const key = 'sk-command-0123456789abcdef'
 const cli = join(import.meta.dir, '../../src/cli.ts')
 
-/** Runs commands on a data folder of their own. */
+/** Runs commands on a data folder of their own, whose database is open: each command would open it otherwise. */
 async function openFolder() {
   const folder = await freshFolder()
+  await openEmbedded(folder)
   const run = async (words: string, input = '', env = {}) => {
     const child = Bun.spawn([process.execPath, cli, ...words.split(' ')], {
       env: { PATH: process.env.PATH, GATEWAY_DATA_DIR: folder, ...env },
