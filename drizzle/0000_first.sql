@@ -116,7 +116,7 @@ CREATE TABLE "billing_cycles" (
 	CONSTRAINT "billing_cycles_order" CHECK ("billing_cycles"."starts_at" < "billing_cycles"."ends_at")
 );
 --> statement-breakpoint
-CREATE TABLE "billing_notices" (
+CREATE TABLE "email_notices" (
 	"account_id" text NOT NULL,
 	"kind" text NOT NULL,
 	"subject" text NOT NULL,
@@ -126,9 +126,9 @@ CREATE TABLE "billing_notices" (
 	"attempts" smallint DEFAULT 0 NOT NULL,
 	"created_at" timestamp with time zone NOT NULL,
 	"body" jsonb,
-	CONSTRAINT "billing_notices_key" PRIMARY KEY("account_id","kind","subject","user_id"),
-	CONSTRAINT "billing_notices_kind" CHECK ("billing_notices"."kind" in ('invoice_unpaid', 'grace_began', 'grace_ended', 'alert')),
-	CONSTRAINT "billing_notices_status" CHECK ("billing_notices"."status" in ('pending', 'sent', 'dropped'))
+	CONSTRAINT "email_notices_key" PRIMARY KEY("account_id","kind","subject","user_id"),
+	CONSTRAINT "email_notices_kind" CHECK ("email_notices"."kind" in ('invoice_unpaid', 'grace_began', 'grace_ended', 'alert')),
+	CONSTRAINT "email_notices_status" CHECK ("email_notices"."status" in ('pending', 'sent', 'dropped'))
 );
 --> statement-breakpoint
 CREATE TABLE "email_verifications" (
@@ -613,8 +613,8 @@ ALTER TABLE "api_keys" ADD CONSTRAINT "api_keys_account_id_accounts_id_fk" FOREI
 ALTER TABLE "api_keys" ADD CONSTRAINT "api_keys_user_id_users_id_fk" FOREIGN KEY ("user_id") REFERENCES "public"."users"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "api_keys" ADD CONSTRAINT "api_keys_project_id_projects_id_fk" FOREIGN KEY ("project_id") REFERENCES "public"."projects"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "billing_cycles" ADD CONSTRAINT "billing_cycles_account_id_accounts_id_fk" FOREIGN KEY ("account_id") REFERENCES "public"."accounts"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
-ALTER TABLE "billing_notices" ADD CONSTRAINT "billing_notices_account_id_accounts_id_fk" FOREIGN KEY ("account_id") REFERENCES "public"."accounts"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
-ALTER TABLE "billing_notices" ADD CONSTRAINT "billing_notices_user_id_users_id_fk" FOREIGN KEY ("user_id") REFERENCES "public"."users"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "email_notices" ADD CONSTRAINT "email_notices_account_id_accounts_id_fk" FOREIGN KEY ("account_id") REFERENCES "public"."accounts"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "email_notices" ADD CONSTRAINT "email_notices_user_id_users_id_fk" FOREIGN KEY ("user_id") REFERENCES "public"."users"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "email_verifications" ADD CONSTRAINT "email_verifications_user_id_users_id_fk" FOREIGN KEY ("user_id") REFERENCES "public"."users"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "idempotency_keys" ADD CONSTRAINT "idempotency_keys_account_id_accounts_id_fk" FOREIGN KEY ("account_id") REFERENCES "public"."accounts"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "invitations" ADD CONSTRAINT "invitations_account_id_accounts_id_fk" FOREIGN KEY ("account_id") REFERENCES "public"."accounts"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
@@ -660,7 +660,7 @@ CREATE INDEX "api_keys_updated_at" ON "api_keys" USING btree ("updated_at");--> 
 CREATE INDEX "audit_log_page" ON "audit_log" USING btree ("account_id","id" DESC NULLS FIRST);--> statement-breakpoint
 CREATE INDEX "audit_log_at" ON "audit_log" USING btree ("at");--> statement-breakpoint
 CREATE INDEX "billing_cycles_open" ON "billing_cycles" USING btree ("ends_at") WHERE "billing_cycles"."closed_at" is null;--> statement-breakpoint
-CREATE INDEX "billing_notices_due" ON "billing_notices" USING btree ("due_at") WHERE "billing_notices"."status" = 'pending';--> statement-breakpoint
+CREATE INDEX "email_notices_due" ON "email_notices" USING btree ("due_at") WHERE "email_notices"."status" = 'pending';--> statement-breakpoint
 CREATE INDEX "idempotency_keys_created_at" ON "idempotency_keys" USING btree ("created_at");--> statement-breakpoint
 CREATE INDEX "invitations_account" ON "invitations" USING btree ("account_id");--> statement-breakpoint
 CREATE INDEX "invoices_due" ON "invoices" USING btree ("updated_at") WHERE "invoices"."status" in ('open', 'unpaid');--> statement-breakpoint
@@ -825,7 +825,7 @@ BEGIN
 	FOREACH guarded IN ARRAY ARRAY[
 		'users', 'api_keys', 'sessions', 'invitations', 'payment_methods', 'plan_changes', 'billing_cycles', 'invoices',
 		'webhook_events', 'idempotency_keys', 'usage_records', 'usage_daily', 'learning_accounts',
-		'learning_state', 'billing_notices', 'usage_replaced', 'tag_limits',
+		'learning_state', 'email_notices', 'usage_replaced', 'tag_limits',
 		'usage_tags_daily', 'rejected_requests', 'audit_log', 'webhook_endpoints', 'webhook_deliveries', 'alert_rules',
 		'projects', 'project_members', 'provider_keys', 'shadow_comparisons'
 	] LOOP

@@ -2,7 +2,6 @@ import type { ComponentChildren, ComponentType } from 'preact'
 import { useEffect } from 'preact/hooks'
 import type { Action } from '../core/accounts/roles.ts'
 import { InvitationPage, Reset, Verify } from './pages/email-links.tsx'
-import { Models } from './pages/models.tsx'
 import { Overview } from './pages/overview.tsx'
 import { Playground } from './pages/playground.tsx'
 import { RequestPage } from './pages/request.tsx'
@@ -15,12 +14,11 @@ import { Icon } from './parts/controls.tsx'
 import { Navigation, type PagePath } from './parts/navigation.tsx'
 import { Empty, FailureNotice, Later, Loading } from './parts/notice.tsx'
 import { Page, Toast } from './parts/page.tsx'
-import { useAction } from './state/action.ts'
 import { humanize } from './state/format.ts'
 import { hashRoute } from './state/hash-route.ts'
 import { hrefTo } from './state/href.ts'
 import { forgetPlayground } from './state/playground.ts'
-import { forgetResources } from './state/resource.ts'
+import { forgetResources, useAction } from './state/resource.ts'
 import { currentSession, may, resume, user } from './state/session.ts'
 
 type PageEntry = {
@@ -58,7 +56,7 @@ const pages: readonly PageEntry[] = [
   // Each of its requests costs money and uses a key.
   { path: 'playground', show: () => <Playground />, right: 'keys.own' },
   { path: 'requests', show: () => <Requests />, showOne: id => <RequestPage key={id} id={id} /> },
-  { path: 'models', show: () => <Models /> },
+  { path: 'models', show: later('models', async () => (await import('./pages/models.tsx')).Models) },
   { path: 'providers', show: showProviders, right: 'providers.see' },
   { path: 'insights', show: later('insights', async () => (await import('./pages/insights.tsx')).Insights) },
   { path: 'keys', show: showKeys, showOne: showKey },

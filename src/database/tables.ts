@@ -584,11 +584,11 @@ export const usageTagsDaily = pgTable(
 )
 
 /**
- * Emails about money, one row per notice and owner. Stored with the change that caused them, so that a killed process loses
- * none; marked once sent, so that none is sent again.
+ * Emails about money and alerts, one row per notice and receiver. Stored with the change that caused them, so that a
+ * killed process loses none; marked once sent, so that none is sent again.
  */
-export const billingNotices = pgTable(
-  'billing_notices',
+export const emailNotices = pgTable(
+  'email_notices',
   {
     accountId: ofAccount(),
     kind: text('kind', { enum: ['invoice_unpaid', 'grace_began', 'grace_ended', 'alert'] }).notNull(),
@@ -607,10 +607,10 @@ export const billingNotices = pgTable(
     body: jsonb('body').$type<AlertEmail>(),
   },
   table => [
-    primaryKey({ name: 'billing_notices_key', columns: [table.accountId, table.kind, table.subject, table.userId] }),
-    index('billing_notices_due').on(table.dueAt).where(sql`${table.status} = 'pending'`),
-    check('billing_notices_kind', sql`${table.kind} in ('invoice_unpaid', 'grace_began', 'grace_ended', 'alert')`),
-    check('billing_notices_status', sql`${table.status} in ('pending', 'sent', 'dropped')`),
+    primaryKey({ name: 'email_notices_key', columns: [table.accountId, table.kind, table.subject, table.userId] }),
+    index('email_notices_due').on(table.dueAt).where(sql`${table.status} = 'pending'`),
+    check('email_notices_kind', sql`${table.kind} in ('invoice_unpaid', 'grace_began', 'grace_ended', 'alert')`),
+    check('email_notices_status', sql`${table.status} in ('pending', 'sent', 'dropped')`),
   ],
 )
 

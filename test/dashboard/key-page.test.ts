@@ -250,7 +250,7 @@ function withBrowser(path: string) {
     await dialog.getByText('More').click()
     await dialog.getByLabel('Input above (tokens)').fill('10')
     await dialog.getByRole('button', { name: 'Save' }).click()
-    await page.getByText('12.5% to anthropic/claude-haiku-5-5').waitFor()
+    await page.getByText('Share requests: anthropic/claude-haiku-5-5=12.5').waitFor()
     await page.getByRole('button', { name: 'Add rule' }).click()
     await dialog.getByLabel('Name').fill('no-automatic')
     await dialog.getByLabel('Action').selectOption('Deny')
@@ -275,7 +275,7 @@ function withBrowser(path: string) {
     await dialog.getByLabel('Action').selectOption('Change the model')
     await dialog.getByLabel('To the model').fill('gateway-ai')
     await dialog.getByRole('button', { name: 'Save' }).click()
-    await page.getByText('To gateway-ai').waitFor()
+    await page.getByText('Change the model: gateway-ai').waitFor()
     expect((await rules())[1]).toEqual({ name: 'canary', when: canary.when, rewrite: 'gateway-ai' })
     for (const name of ['no-automatic', 'canary']) {
       await page.getByRole('button', { name: `Remove ${name}` }).click()

@@ -95,7 +95,7 @@ async function insertRest({ accountId, id }: Person, keyId: string) {
     await sql`insert into webhook_events values ('evt_1', 'x', 'obj', ${accountId}, now(), now())`
     await sql`insert into provider_keys (id, account_id, provider, name, secret, hint, created_at)
       values ('pvk_1', ${accountId}, 'openai', 'x', 'x', '', now())`
-    await sql`insert into billing_notices (account_id, kind, subject, user_id, due_at, created_at)
+    await sql`insert into email_notices (account_id, kind, subject, user_id, due_at, created_at)
       values (${accountId}, 'grace_began', 'x', ${id}, now(), now())`
     await sql`insert into usage_replaced values ('req_1', ${accountId}, now(), now(),
       ${JSON.stringify({ key_id: keyId, billed_microcents: 5, metadata: {}, tags: null })}::text::jsonb)`

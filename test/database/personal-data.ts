@@ -100,7 +100,7 @@ export const decisions: Readonly<Record<string, Decision>> = {
   usage_near_midnight: shared('', 'request_id at'),
   usage_daily: kept('', `account_id day key_id model ${sums}`),
   usage_tags_daily: deleted('tag', `account_id day key_id model ${sums}`),
-  billing_notices: deleted('body', 'account_id kind subject user_id status due_at attempts created_at'),
+  email_notices: deleted('body', 'account_id kind subject user_id status due_at attempts created_at'),
   learning_accounts: kept('', 'account_id epoch erased_at swept_epoch updated_at'),
   learning_state: deleted(
     '',
@@ -148,6 +148,6 @@ export const ofUser: Readonly<Record<string, 'user' | 'account'>> = {
   usage_tags_daily: 'user',
   audit_log: 'user',
   webhook_endpoints: 'account',
-  billing_notices: 'account',
+  email_notices: 'account',
   webhook_deliveries: 'user',
 }

@@ -58,7 +58,7 @@ const walled = [
   'invoice_lines',
   'webhook_events',
   'idempotency_keys',
-  'billing_notices',
+  'email_notices',
   'usage_records',
   'usage_daily',
   'usage_replaced',
@@ -97,7 +97,7 @@ async function settled(database: Database): Promise<{ accountId: string; userId:
     await sql`insert into invoice_lines (invoice_id, model, requests, input_tokens, cached_input_tokens, output_tokens, reasoning_tokens, amount_microcents) values (${inv}, 'm', 1, 1, 0, 1, 0, 5)`
     await sql`insert into webhook_events (id, type, account_id, occurred_at, received_at) values (${`evt_${accountId}`}, 't', ${accountId}, now(), now())`
     await sql`insert into idempotency_keys (account_id, name, request_digest, status, lease_ends_at, created_at) values (${accountId}, 'n', 'd', 'running', now(), now())`
-    await sql`insert into billing_notices (account_id, kind, subject, user_id, due_at, created_at) values (${accountId}, 'invoice_unpaid', ${inv}, ${userId}, now(), now())`
+    await sql`insert into email_notices (account_id, kind, subject, user_id, due_at, created_at) values (${accountId}, 'invoice_unpaid', ${inv}, ${userId}, now(), now())`
     await sql`insert into audit_log (id, account_id, actor, action, details) values (${`aud_${accountId}`}, ${accountId}, 'system', 'key.created', '{}')`
     await sql`insert into webhook_endpoints (id, account_id, url, events, secret, created_at) values (${`whk_${accountId}`}, ${accountId}, 'u', '{}', 's', now())`
     await sql`insert into webhook_deliveries (id, account_id, endpoint_id, type, body) values (${`msg_${accountId}`}, ${accountId}, ${`whk_${accountId}`}, 't', '{}')`

@@ -120,7 +120,10 @@ async function evaluated(at: number, failed: unknown[] = []): Promise<FiredAlert
   for (;;) {
     const results = await Promise.all(
       [1, 2, 3].map(() =>
-        evaluateNextAlert(gateway.deps.database, { at, plans: gateway.deps.config.plans, sendsMail: true }),
+        evaluateNextAlert(gateway.deps.database, {
+          ...{ at, plans: gateway.deps.config.plans, sendsMail: true },
+          budgets: new Map(),
+        }),
       ),
     )
     for (const result of results) {
@@ -477,9 +480,7 @@ describe('alert', () => {
     expect(sent[0]).toEqual(sent[1])
     expect(sent[0]?.[1]).toEqual(['The spend of this UTC day is 6.00 USD'])
     // No name stays after the email.
-    const left = await sql(
-      ({ sql: query }) => query`select from billing_notices where account_id = ${person.accountId}`,
-    )
+    const left = await sql(({ sql: query }) => query`select from email_notices where account_id = ${person.accountId}`)
     expect(left.length).toBe(0)
     await Promise.all(workers.map(({ close }) => close()))
   })

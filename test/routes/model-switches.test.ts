@@ -40,7 +40,7 @@ let second: Deps
 let server: Bun.Server<unknown>
 
 type Answer = {
-  data: { model: string; enabled: boolean; hosts: object[] | null; configured_hosts: string[] }[]
+  data: { model: string; enabled: boolean; hosts: object[] | null; configured_hosts: string[]; used_by: string[] }[]
   enabled: boolean
   error: { code: string; message: string; param: string }
 }
@@ -77,7 +77,10 @@ describeNeeding('postgres', 'switches', () => {
         DATABASE_URL: own.url,
         JWT_SECRET: 'a secret of the tests, long enough to be taken',
       },
-      { network, file: { providers: [mirror] } },
+      {
+        network,
+        file: { providers: [mirror], enhancement: { model: 'gpt-5.4-mini' }, routing: { baseline_model: model } },
+      },
     )
     const first = gateway.deps.firstAccount
     const person = await signIn(gateway, { email: first?.email ?? '', password: first?.password ?? '' })
@@ -97,6 +100,14 @@ describeNeeding('postgres', 'switches', () => {
     await gateway.stop()
     await database.drop()
     await simulator.stop()
+  })
+
+  test('model switches: name the settings that use a model', async () => {
+    const { data } = (await send('GET')).body
+    expect(data.flatMap(({ model: name, used_by }) => used_by.map(setting => [setting, name])).toSorted()).toEqual([
+      ['enhancement.model', 'openai/gpt-5.4-mini'],
+      ['routing.baseline_model', model],
+    ])
   })
 
   test('model switches: switch a model off on each instance, by every name, and requests in progress finish', async () => {

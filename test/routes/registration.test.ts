@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, spyOn, test }
 import { execute } from '../../src/commands/execute.ts'
 import { listUsers } from '../../src/console/auth/stores/users.ts'
 import { recentKeys } from '../../src/console/keys/stores/key-lineages.ts'
+import { shellCommand } from '../../src/core/validation/errors.ts'
 import { eventually } from '../harness/eventually.ts'
 import { freePort } from '../harness/free-port.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
@@ -398,6 +399,7 @@ describe('registration', () => {
       verifies_email: true,
       password_sign_in: true,
       single_sign_on: null,
+      operator_command: shellCommand('').trim(),
     })
   })
 
@@ -435,6 +437,7 @@ describe('registration', () => {
         verifies_email: false,
         password_sign_in: true,
         single_sign_on: null,
+        operator_command: shellCommand('').trim(),
       })
       expect((await register('a@example.test', 'a long password', at)).body.error.code).toBe('forbidden')
       const { firstAccount } = at.deps

@@ -85,7 +85,7 @@ async function deleteIn(
   await run`delete from alert_rules where account_id = ${accountId}`
   await run`delete from shadow_comparisons where account_id = ${accountId}`
   await run`delete from idempotency_keys where account_id = ${accountId}`
-  await run`delete from billing_notices where account_id = ${accountId}`
+  await run`delete from email_notices where account_id = ${accountId}`
   // The card in use stays until the last invoice is paid: `forgetMethod`.
   await run`delete from payment_methods where account_id = ${accountId} and removed_at is not null`
   await run`
@@ -128,7 +128,7 @@ export async function anonymizeUser(
         await step`delete from user_identities where user_id = ${userId}`
         // Pending alerts to others too: their texts have names of keys and tags.
         await step`
-          delete from billing_notices where user_id = ${userId} or (account_id = ${accountId} and kind = 'alert')`
+          delete from email_notices where user_id = ${userId} or (account_id = ${accountId} and kind = 'alert')`
         const subjects = JSON.stringify(failureSubjects(userId, user.email))
         await step`delete from sign_in_failures where subject in (select json_array_elements_text(${subjects}::text::json))`
         // Accepted ones too: they name the address.

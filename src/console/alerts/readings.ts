@@ -51,6 +51,8 @@ type When = {
   /** Epoch milliseconds. */
   readonly at: number
   readonly plans: Plans
+  /** Budgets of keys, tags and projects by account: all alerts of one run read them once. */
+  readonly budgets: Map<string, readonly Budget[]>
 }
 
 const everyMs = 60_000
@@ -135,9 +137,16 @@ async function readBudgets(step: TransactionSql, due: DueAlert, when: When): Pro
   const { budget, span, project_id: projectId } = due
   const all = [
     ...(projectId === null && (budget ?? 'account') === 'account' ? await accountBudgets(step, due, when) : []),
-    ...(budget === 'account' ? [] : await scopeBudgets(step, due, when.at)),
+    ...(budget === 'account' ? [] : await knownBudgets(step, due, when)),
   ]
   return all.filter(item => item.limit > 0 && [null, item.kind].includes(budget) && [null, item.span].includes(span))
+}
+
+async function knownBudgets(step: TransactionSql, due: DueAlert, when: When): Promise<readonly Budget[]> {
+  const { account_id: accountId, project_id: projectId } = due
+  const known = when.budgets.get(accountId) ?? (await scopeBudgets(step, accountId, when.at))
+  when.budgets.set(accountId, known)
+  return projectId === null ? known : known.filter(({ project }) => project?.id === projectId)
 }
 
 async function accountBudgets(step: TransactionSql, due: DueAlert, { at, plans }: When): Promise<readonly Budget[]> {
@@ -167,8 +176,7 @@ type ScopeRow = Pick<Budget, 'id' | 'name' | 'project'> & {
 }
 
 /** Reads the budgets of lineages of keys, tags and projects: each table of sums is read once. */
-async function scopeBudgets(step: TransactionSql, due: DueAlert, at: number): Promise<readonly Budget[]> {
-  const { account_id: accountId, project_id: projectId } = due
+async function scopeBudgets(step: TransactionSql, accountId: string, at: number): Promise<readonly Budget[]> {
   const today = dayText(at)
   const sums = step`
     coalesce(sum(billed_microcents) filter (where day = ${today}::text::date), 0)::float8 as today,
@@ -200,8 +208,7 @@ async function scopeBudgets(step: TransactionSql, due: DueAlert, at: number): Pr
     select kind, scopes.id, case when kind = 'project' then projects.name else scopes.name end as name, limits,
       case when projects.id is not null then json_build_object('id', projects.id, 'name', projects.name) end as project,
       coalesce(today, 0) as today, coalesce(month, 0) as month
-    from scopes left join projects on projects.id = project_id
-    where ${projectId}::text is null or project_id = ${projectId}`
+    from scopes left join projects on projects.id = project_id`
   return rows.flatMap(({ limits, today: used, month, ...scope }) => [
     { ...scope, span: 'day' as const, period: today, limit: limits.dailyCostMicrocents ?? 0, used },
     {

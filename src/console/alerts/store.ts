@@ -9,6 +9,7 @@ import {
   type AlertEmail,
   type AlertReading,
   alertChanges,
+  type Budget,
   defaultWindowMinutes,
   highestValue,
   maximumAccountAlerts,
@@ -202,6 +203,7 @@ type Moment = {
   /** Epoch milliseconds. */
   readonly at: number
   readonly plans: Plans
+  readonly budgets: Map<string, readonly Budget[]>
   /** False = the gateway has no mail server: no email is stored. */
   readonly sendsMail: boolean
 }
@@ -266,7 +268,7 @@ async function evaluate(step: TransactionSql, due: Due, moment: Moment): Promise
   const email: AlertEmail = { metric, threshold, project, texts: fired.map(({ text }) => text) }
   if (moment.sendsMail)
     await step`
-      insert into billing_notices (account_id, kind, subject, user_id, due_at, created_at, body)
+      insert into email_notices (account_id, kind, subject, user_id, due_at, created_at, body)
       select ${accountId}, 'alert', ${`${id} ${instant(moment.at)}`}, id, ${instant(moment.at)}::text::timestamptz,
         ${instant(moment.at)}::text::timestamptz, ${JSON.stringify(email)}::text::jsonb
       from users where id in (select json_array_elements_text(${JSON.stringify(recipients.map(({ id: user }) => user))}::text::json))`

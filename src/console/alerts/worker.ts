@@ -44,8 +44,9 @@ export function startAlertWorker({
   return startRepeating(
     everyMs,
     async isClosed => {
+      const budgets = new Map()
       for (let count = 0; count < maximumPerRun && !isClosed(); count++) {
-        const fired = await evaluateNextAlert(database, { at: clock.now(), plans, sendsMail: post !== null })
+        const fired = await evaluateNextAlert(database, { at: clock.now(), plans, budgets, sendsMail: post !== null })
         if (fired === 'none') break
         if (fired !== null && 'code' in fired)
           log.warn('alert_evaluation_failed', { account_id: fired.accountId, code: fired.code })

@@ -14,7 +14,7 @@ import {
 } from '../../core/accounts/passwords.ts'
 import { getDomain, isDomainOpen } from '../../core/accounts/single-sign-on.ts'
 import { actingAs } from '../../core/audit/audit.ts'
-import { GatewayError } from '../../core/validation/errors.ts'
+import { GatewayError, shellCommand } from '../../core/validation/errors.ts'
 import { strictObject } from '../../core/validation/validate.ts'
 import { createBehindAnswer, enforceIpLimit } from '../../http/rate-limits.ts'
 import { nameSchema, sessionShape } from '../../http/schemas.ts'
@@ -81,6 +81,7 @@ export function registration(deps: ConsoleDeps, identify: Authenticate) {
           verifies_email: deps.post !== null,
           password_sign_in: singleSignOn?.isOnly !== true,
           single_sign_on: singleSignOn?.label ?? null,
+          operator_command: shellCommand('').trimEnd(),
         }
         return rules
       },

@@ -21,6 +21,7 @@ export const registrationRulesShape = namedSchema('RegistrationRules', {
   verifies_email: Type.Boolean({ description: 'a new address must be confirmed by email' }),
   password_sign_in: Type.Boolean({ description: 'false = only single sign-on' }),
   single_sign_on: orNull(text('Keycloak', 'name of the identity provider; null = not configured')),
+  operator_command: text('bun run gateway', 'how a command of the operator begins on the machine of the gateway'),
 })
 export type RegistrationRules = Static<typeof registrationRulesShape>
 

@@ -158,6 +158,9 @@ export const modelSwitchShape = namedSchema('ModelSwitch', {
   model: modelName,
   display_name: text('GPT-5.5'),
   enabled: Type.Boolean({ description: 'false = no account can list or call it, and routing does not choose it' }),
+  used_by: Type.Array(text('enhancement.model'), {
+    description: 'settings of the configuration that name it, which do nothing while it is off',
+  }),
   configured_hosts: Type.Array(text('openai'), { description: 'hosts in the order of the configuration' }),
   hosts: {
     ...orNull(hostChoicesSchema),

@@ -12,9 +12,16 @@ type SwitchDeps = Pick<ConsoleDeps, 'announce'> & {
   /** All models, also those that are switched off. */
   readonly configuredModels: () => readonly Model[]
   readonly storedSettings: Pick<StoredSettingsFollower, 'look'>
+  /** Settings that name models. */
+  readonly config: {
+    readonly rewriter: string | null
+    readonly moderation: { readonly moderation: { readonly url: string | null; readonly model: string | null } | null }
+    readonly routing: { readonly baselineModel: string | null; readonly judgeModel: string | null }
+  }
 }
 
-export function modelSwitchRoutes({ configuredModels, storedSettings, announce }: SwitchDeps, identify: Authenticate) {
+export function modelSwitchRoutes(deps: SwitchDeps, identify: Authenticate) {
+  const { configuredModels, storedSettings, announce, config } = deps
   const action = 'provider_keys.manage'
   return sessionRoutes('model-switches', identify, [
     sessionRoute({
@@ -27,7 +34,7 @@ export function modelSwitchRoutes({ configuredModels, storedSettings, announce }
       async handle({ principal, database }) {
         await refuseOthers(database, principal.accountId)
         const switches = new Map((await listModelSwitches(database)).map(row => [row.model, row]))
-        return { data: configuredModels().map(model => shownSwitch(model, switches.get(fullName(model)))) }
+        return { data: configuredModels().map(model => shownSwitch(model, switches.get(fullName(model)), config)) }
       },
     }),
     sessionRoute({
@@ -60,17 +67,29 @@ export function modelSwitchRoutes({ configuredModels, storedSettings, announce }
         announce()
         const model = models.find(other => fullName(other) === body.model)
         if (model === undefined) throw new Error('the model was found before')
-        return shownSwitch(model, row)
+        return shownSwitch(model, row, config)
       },
     }),
   ])
 }
 
-function shownSwitch(model: Model, row: ModelSwitch | undefined): ShownModelSwitch {
+function shownSwitch(
+  model: Model,
+  row: ModelSwitch | undefined,
+  { rewriter, moderation: { moderation }, routing }: SwitchDeps['config'],
+): ShownModelSwitch {
+  const uses = [
+    ['enhancement.model', rewriter],
+    // With a URL, the name belongs to the endpoint.
+    ['safety.moderation.model', moderation?.url === null ? moderation.model : null],
+    ['routing.baseline_model', routing.baselineModel],
+    ['routing.judge_model', routing.judgeModel],
+  ] as const
   return {
     model: fullName(model),
     display_name: model.displayName,
     enabled: row?.enabled ?? true,
+    used_by: uses.flatMap(([setting, name]) => (name === fullName(model) || name === model.id ? [setting] : [])),
     configured_hosts: [...getHostIds(model)],
     hosts: row?.hosts == null ? null : [...row.hosts],
   }

@@ -9,7 +9,7 @@ import { action, ResourceView, useActions } from '../parts/resource.tsx'
 import { callApi } from '../state/api.ts'
 import { dateTime, formatCount, formatDate, formatUsd, humanize, relativeTime } from '../state/format.ts'
 import { hrefTo } from '../state/href.ts'
-import { useResource } from '../state/resource.ts'
+import { useRegistration, useResource } from '../state/resource.ts'
 import { user } from '../state/session.ts'
 
 export function Billing() {
@@ -40,38 +40,33 @@ type Changed = { readonly billing: ShownBilling; readonly onChange: (billing: Sh
 const needsMethod = ({ collected_by, payment_method }: ShownBilling) =>
   collected_by === 'stripe' && payment_method === null
 
-const upgrade = (onChange: Changed['onChange']) =>
+/** Moves the account to another plan, and tells when. */
+const move = (to: 'upgrade' | 'downgrade', onChange: Changed['onChange']) =>
   action<ShownBilling>({
-    text: () => 'Upgrade',
-    isReady: billing => !needsMethod(billing),
-    dialog: ({ plans, collected_by }) => ({
-      title: 'Upgrade to the Usage plan?',
-      submit: 'Upgrade and start billing',
-      about: (
-        <p>
-          Billing starts immediately; each request is charged by tokens, up to {formatUsd(plans.usage.daily_cost_usd)}{' '}
-          per day. You are invoiced every 30 days and can downgrade at the end of a cycle.
-          {collected_by === 'manual' && ' The operator of this gateway collects the payment.'}
-        </p>
-      ),
-    }),
+    text: () => humanize(to),
+    isReady: billing => to === 'downgrade' || !needsMethod(billing),
+    dialog: ({ plans, collected_by }) =>
+      to === 'upgrade'
+        ? {
+            title: 'Upgrade to the Usage plan?',
+            submit: 'Upgrade and start billing',
+            about: (
+              <p>
+                Billing starts immediately; each request is charged by tokens, up to{' '}
+                {formatUsd(plans.usage.daily_cost_usd)} per day. You are invoiced every 30 days and can downgrade at the
+                end of a cycle.
+                {collected_by === 'manual' && ' The operator of this gateway collects the payment.'}
+              </p>
+            ),
+          }
+        : {
+            title: 'Downgrade to the Evaluation plan?',
+            submit: 'Downgrade',
+            about: <p>Nothing changes until the cycle ends. Then lower limits apply and usage is free.</p>,
+          },
     perform: async ({ version }) => {
-      onChange(await callApi('POST /api/v1/billing/upgrade', { body: { confirm: true, version } }))
-      return 'Plan changed to Usage'
-    },
-  })
-
-const downgrade = (onChange: Changed['onChange']) =>
-  action<ShownBilling>({
-    text: () => 'Downgrade',
-    dialog: () => ({
-      title: 'Downgrade to the Evaluation plan?',
-      submit: 'Downgrade',
-      about: <p>Nothing changes until the cycle ends. Then lower limits apply and usage is free.</p>,
-    }),
-    perform: async ({ version }) => {
-      onChange(await callApi('POST /api/v1/billing/downgrade', { body: { confirm: true, version } }))
-      return 'Downgrade scheduled for the end of the cycle'
+      onChange(await callApi(`POST /api/v1/billing/${to}`, { body: { confirm: true, version } }))
+      return to === 'upgrade' ? 'Plan changed to Usage' : 'Downgrade scheduled for the end of the cycle'
     },
   })
 
@@ -79,6 +74,7 @@ function Plan({ billing, onChange }: Changed) {
   const { buttons, dialogs } = useActions<ShownBilling>(() => undefined)
   // Overrides of the operator included.
   const enforced = useResource('GET /api/v1/account').data?.limits
+  const rules = useRegistration()
   const { plan, plan_after_cycle: next, plans, cycle } = billing
   return (
     <Card
@@ -115,16 +111,21 @@ function Plan({ billing, onChange }: Changed) {
               {!isCurrent && name === 'usage' && billing.upgraded_by === 'operator' && (
                 <p class="hint">
                   The operator of this gateway upgrades accounts:{' '}
-                  <code>bun run gateway accounts plan {user.value?.email} usage</code>
+                  <code>
+                    {rules?.operator_command} accounts plan {user.value?.email} usage
+                  </code>
                 </p>
               )}
               {!isCurrent && name === 'usage' && billing.upgraded_by === 'owner' && (
                 <>
-                  {buttons(billing, [upgrade(onChange)], 'primary')}
+                  {buttons(billing, [move('upgrade', onChange)], 'primary')}
                   {needsMethod(billing) && <p class="hint">Add a payment method first, below.</p>}
                 </>
               )}
-              {!isCurrent && name === 'evaluation' && next === 'usage' && buttons(billing, [downgrade(onChange)], '')}
+              {!isCurrent &&
+                name === 'evaluation' &&
+                next === 'usage' &&
+                buttons(billing, [move('downgrade', onChange)], '')}
             </div>
           )
         })}

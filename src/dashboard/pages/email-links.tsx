@@ -39,7 +39,11 @@ function RequestReset() {
     >
       {sendsNoMail && (
         <Notice tone="warn" title="Email is not configured">
-          Ask the operator to reset the password: <code>bun run gateway accounts reset-password {'<email>'}</code>.
+          Ask the operator to reset the password:{' '}
+          <code>
+            {rules?.operator_command} accounts reset-password {'<email>'}
+          </code>
+          .
         </Notice>
       )}
       {rules !== undefined && !sendsNoMail && (

@@ -6,11 +6,10 @@ import { Empty, FailureNotice, Loaded } from '../parts/notice.tsx'
 import { Card, Pairs } from '../parts/page.tsx'
 import { ObjectPage } from '../parts/resource.tsx'
 import { Table } from '../parts/table.tsx'
-import { useAction } from '../state/action.ts'
 import { callApi } from '../state/api.ts'
 import { saveRows } from '../state/export.ts'
 import { dialectNames, formatDate, formatUsd, usdExact } from '../state/format.ts'
-import { useResource } from '../state/resource.ts'
+import { useAction, useResource } from '../state/resource.ts'
 import { currentAccount } from '../state/session.ts'
 import { InvoiceStatusBadge } from './billing.tsx'
 
@@ -151,7 +150,7 @@ function Lines({ found: { invoice_id, by, tag, lines }, title }: LinesProps) {
           { figure: 'requests', by: line => line.requests },
           { figure: 'inputTokens', from: 'middle', by: line => line.input_tokens },
           { figure: 'outputTokens', from: 'middle', by: line => line.output_tokens },
-          { name: 'Amount', isNumber: true, show: line => amount(line.cost_usd) },
+          { name: 'Amount', isNumber: true, show: line => usdExact(line.cost_usd) },
         ]}
       />
       <div class="actions">
@@ -160,8 +159,6 @@ function Lines({ found: { invoice_id, by, tag, lines }, title }: LinesProps) {
     </>
   )
 }
-
-const amount = (usd: number) => (usd < 0 ? `−${usdExact(-usd)}` : usdExact(usd))
 
 const kindWords = {
   others: 'All others',

@@ -1,6 +1,6 @@
 import type { ShownKeyPage } from '../../console/keys/schemas.ts'
 import { formatConstraints } from '../../core/policy/constraints-text.ts'
-import { Copy } from '../parts/controls.tsx'
+import { CopiedId } from '../parts/controls.tsx'
 import { FilterBar } from '../parts/filter-bar.tsx'
 import { KeyBadge, keyActions, lastUsedColumn } from '../parts/key-actions.tsx'
 import { BurnDown, UsedLimits } from '../parts/meter.tsx'
@@ -86,12 +86,9 @@ function Rules({ of: key }: KeyProps) {
   const onOff = (isOn: boolean) => (isOn ? 'On' : 'Off')
   return (
     <Card title={key.name} about={<code>{key.prefix}</code>}>
-      <p class="copied-line">
-        <span>
-          <span class="mono wrap">{key.id}</span> <KeyBadge of={key} />
-        </span>
-        <Copy text={key.id} what="ID" />
-      </p>
+      <CopiedId id={key.id}>
+        <KeyBadge of={key} />
+      </CopiedId>
       <Pairs
         look="wide"
         of={[

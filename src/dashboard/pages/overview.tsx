@@ -96,6 +96,7 @@ function KeyCosts({ usage, filters, covered }: Covered) {
     name,
     only: parts.length === 1 ? parts[0] : undefined,
     cost: parts.reduce((sum, row) => sum + row.cost_usd, 0),
+    own: parts.reduce((sum, row) => sum + row.own_key_cost_usd, 0),
     requests: parts.reduce((sum, row) => sum + row.requests, 0),
   }))
   const usd = usdColumn(shown.map(({ cost }) => cost))
@@ -108,12 +109,12 @@ function KeyCosts({ usage, filters, covered }: Covered) {
       ) : (
         <BarList
           label="Cost by key"
-          shares={shown.map(({ name, only, cost, requests }) => ({
+          shares={shown.map(({ name, only, cost, own, requests }) => ({
             key: name,
             name,
             href: only && hrefToLog(covered, { key: only.key_id }),
             value: cost,
-            told: `${usd(cost)} · ${compact(requests)} ${requests === 1 ? 'request' : 'requests'}`,
+            told: `${usd(cost)}${own > 0 ? ` + ${usd(own)} with own keys` : ''} · ${compact(requests)} ${requests === 1 ? 'request' : 'requests'}`,
             more: only && tellsTimes(only),
           }))}
         />

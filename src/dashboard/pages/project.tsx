@@ -5,10 +5,10 @@ import { formatConstraints } from '../../core/policy/constraints-text.ts'
 import { FilterBar } from '../parts/filter-bar.tsx'
 import { lastUsedColumn, nameColumn } from '../parts/key-actions.tsx'
 import { BurnDown, UsedLimits } from '../parts/meter.tsx'
-import { Badge, Notice } from '../parts/notice.tsx'
+import { Notice } from '../parts/notice.tsx'
 import { Card } from '../parts/page.tsx'
 import { action, ObjectPage, ResourceView, removal } from '../parts/resource.tsx'
-import { projectRoleWords, RoleSelect, roleChoices } from '../parts/roles.tsx'
+import { memberColumns, projectRoleWords, roleChoices } from '../parts/roles.tsx'
 import { UsageChart } from '../parts/usage.tsx'
 import { callApi } from '../state/api.ts'
 import { hrefToLog } from '../state/filters.ts'
@@ -17,7 +17,7 @@ import { hashRoute } from '../state/hash-route.ts'
 import { hrefTo } from '../state/href.ts'
 import { isKeyValid } from '../state/keys.ts'
 import { type Resource, useResource } from '../state/resource.ts'
-import { may, user } from '../state/session.ts'
+import { may } from '../state/session.ts'
 import { Alerts } from './alerts.tsx'
 import { saveProject } from './projects.tsx'
 
@@ -143,36 +143,12 @@ function Members({ project, resource, canManage, canRemove, onRemove }: MembersP
       resource={resource}
       rows={({ members }) => members}
       rowKey={({ user_id }) => user_id}
-      columns={[
-        {
-          name: 'Email',
-          isHeading: true,
-          show: ({ email, user_id }) => (
-            <>
-              {email} {user_id === user.value?.id && <Badge>you</Badge>}
-            </>
-          ),
-        },
-        {
-          name: 'Role',
-          show: ({ user_id, email, role }) => (
-            <RoleSelect
-              email={email}
-              role={role}
-              choices={canManage && outranks(rank, role) ? grantable : []}
-              change={async chosen => {
-                await setRole(user_id, chosen)
-                resource.reload()
-              }}
-            />
-          ),
-        },
-        {
-          name: 'Permissions',
-          from: 'wide',
-          show: ({ role }) => <span class="quiet">{projectRoleWords(role)}</span>,
-        },
-      ]}
+      columns={memberColumns<Member>({
+        id: ({ user_id }) => user_id,
+        words: projectRoleWords,
+        choices: ({ role }) => (canManage && outranks(rank, role) ? grantable : []),
+        change: ({ user_id }, role) => setRole(user_id, role).then(resource.reload),
+      })}
       empty={['No members yet', 'Members of the account appear here after you add them.']}
       create={canManage && add}
       actions={[remove]}

@@ -1,6 +1,6 @@
 import { useEffect } from 'preact/hooks'
 import type { RequestRecord } from '../../console/usage/schemas.ts'
-import { Copy } from '../parts/controls.tsx'
+import { CopiedId } from '../parts/controls.tsx'
 import { BarList } from '../parts/daily-chart.tsx'
 import { Badge, healthTones, Notice, withCode } from '../parts/notice.tsx'
 import { Card, Pairs } from '../parts/page.tsx'
@@ -81,10 +81,7 @@ function Outcome({ record }: { readonly record: RequestRecord }) {
         <strong>{withCode(summary)}</strong>
         {next_step !== null && <div>{withCode(next_step)}</div>}
       </Notice>
-      <p class="copied-line">
-        <span class="mono wrap">{request_id}</span>
-        <Copy text={request_id} what="ID" />
-      </p>
+      <CopiedId id={request_id} />
       <Pairs
         look="wide"
         of={[

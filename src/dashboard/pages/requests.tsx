@@ -19,7 +19,6 @@ import {
 } from '../parts/request-detail.tsx'
 import { type Column, Table } from '../parts/table.tsx'
 import { useUsage } from '../parts/usage.tsx'
-import { useAction } from '../state/action.ts'
 import { callApi } from '../state/api.ts'
 import { saveRows } from '../state/export.ts'
 import { logQuery, toFilters, type UsageQuery } from '../state/filters.ts'
@@ -27,6 +26,7 @@ import { compact, exactTime, formatCount, formatUsd, localTime, percent, usdColu
 import { hashRoute, replaceHashRoute } from '../state/hash-route.ts'
 import { hrefTo } from '../state/href.ts'
 import { useLog } from '../state/log.ts'
+import { useAction } from '../state/resource.ts'
 import { getChartNote } from '../state/usage-series.ts'
 
 const admissions = { admitted: 'Admitted', rejected: 'Rejected' } as const

@@ -8,11 +8,10 @@ import { signOut } from '../parts/navigation.tsx'
 import { Badge, FailureNotice, Later, Loaded } from '../parts/notice.tsx'
 import { Card, Page, Pairs, showToast } from '../parts/page.tsx'
 import { action, ResourceView, useActions } from '../parts/resource.tsx'
-import { useAction } from '../state/action.ts'
 import { callApi } from '../state/api.ts'
 import { formatDate, humanize, relativeTime } from '../state/format.ts'
 import { limitFields, limitLabels, toLimits, toLimitTexts } from '../state/keys.ts'
-import { useResource } from '../state/resource.ts'
+import { useAction, useRegistration, useResource } from '../state/resource.ts'
 import { currentSession, end, may, renew, user } from '../state/session.ts'
 import { newPasswordField } from './sign-in.tsx'
 import { TestResult } from './single-sign-on.tsx'
@@ -110,6 +109,7 @@ function Limits({ account, onChange }: AccountProps) {
     onChange(await callApi('PATCH /api/v1/account', { body: { limits: wanted } }))
     showToast('Limits changed')
   })
+  const rules = useRegistration()
   const usd = (value: number) => `$${value.toLocaleString('en')}`
   const getOrigin = (value: number | null) => (value === null ? `of plan ${humanize(plan)}` : 'set for this account')
   return (
@@ -131,7 +131,7 @@ function Limits({ account, onChange }: AccountProps) {
         <p class="hint">
           The operator of the gateway changes them:{' '}
           <code>
-            bun run gateway accounts limits {user.value?.email} --rpm {limits.requests_per_minute}
+            {rules?.operator_command} accounts limits {user.value?.email} --rpm {limits.requests_per_minute}
           </code>
         </p>
       )}

@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
-import { Button, Icon, Logo } from '../parts/controls.tsx'
+import { Button, Door, Icon } from '../parts/controls.tsx'
 import {
   type Field,
   type FieldsProps,
@@ -218,10 +218,7 @@ export function AuthPage<V extends Values>(props: AuthPageProps & FieldsProps<V>
   const { title, form, fields, submit, isDone = false, explained = {}, advice, tools, foot, children } = props
   document.title = `${title} · gateway-ai`
   return (
-    <main class="door">
-      <p class="brand">
-        <Logo /> gateway-ai
-      </p>
+    <Door>
       <form class="card" onSubmit={event => submitForm(event, form)}>
         <h1>{title}</h1>
         {children}
@@ -243,6 +240,6 @@ export function AuthPage<V extends Values>(props: AuthPageProps & FieldsProps<V>
         <Icon name="check" size={14} /> Prompts and outputs are never stored.
       </p>
       <ProductLinks />
-    </main>
+    </Door>
   )
 }

@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact'
 import type { ShownStatus } from '../../console/status/schemas.ts'
 import { isAllowed } from '../../core/accounts/roles.ts'
-import { Logo } from '../parts/controls.tsx'
+import { Door } from '../parts/controls.tsx'
 import { ProductLinks } from '../parts/navigation.tsx'
 import { Badge, Loaded, Loading, type Tone } from '../parts/notice.tsx'
 import { Card, Page, Pairs } from '../parts/page.tsx'
@@ -29,16 +29,13 @@ export function StatusPage() {
   )
   if (role !== undefined) return page
   return (
-    <main class="door status">
-      <p class="brand">
-        <Logo /> gateway-ai
-      </p>
+    <Door class="status">
       {page}
       <p class="hint">
         <a href={hrefTo('')}>Back to sign-in</a>
       </p>
       <ProductLinks />
-    </main>
+    </Door>
   )
 }
 

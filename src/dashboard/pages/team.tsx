@@ -2,10 +2,9 @@ import type { ShownInvitation } from '../../console/auth/schemas.ts'
 import { outranks, projectRoles, roles } from '../../core/accounts/roles.ts'
 import type { ShownUser } from '../../http/schemas.ts'
 import type { ShownResult } from '../parts/dialog.tsx'
-import { Badge } from '../parts/notice.tsx'
 import { useProjects } from '../parts/project-field.tsx'
 import { action, ResourceView, removal } from '../parts/resource.tsx'
-import { projectRoleWords, RoleSelect, roleChoices, roleWords } from '../parts/roles.tsx'
+import { memberColumns, projectRoleWords, roleChoices, roleWords } from '../parts/roles.tsx'
 import { callApi } from '../state/api.ts'
 import { formatDate, humanize, relativeTime } from '../state/format.ts'
 import { hrefTo } from '../state/href.ts'
@@ -85,7 +84,7 @@ export function Team() {
         {
           param: 'role',
           label: 'Role',
-          hint: roleWords[roles.find(known => known === role) ?? 'member'],
+          hint: roleWords(role),
           choices: roleChoices(['viewer', 'member', ...(user.value?.role === 'owner' ? ['admin'] : [])]),
         },
         ...(projects.length === 0
@@ -125,30 +124,13 @@ export function Team() {
       rows={({ data }) => data}
       rowKey={({ id }) => id}
       columns={[
-        {
-          name: 'Email',
-          isHeading: true,
-          show: ({ id, email }) => (
-            <>
-              {email} {id === user.value?.id && <Badge>you</Badge>}
-            </>
-          ),
-        },
-        {
-          name: 'Role',
-          show: ({ id, email, role }) => (
-            <RoleSelect
-              email={email}
-              role={role}
-              choices={may('team.change_roles') ? roles : []}
-              change={async chosen => {
-                await callApi('PATCH /api/v1/team/:id', { params: { id }, body: { role: chosen } })
-                team.reload()
-              }}
-            />
-          ),
-        },
-        { name: 'Permissions', from: 'wide', show: ({ role }) => <span class="quiet">{roleWords[role]}</span> },
+        ...memberColumns<ShownUser>({
+          id: ({ id }) => id,
+          words: roleWords,
+          choices: () => (may('team.change_roles') ? roles : []),
+          change: ({ id }, role) =>
+            callApi('PATCH /api/v1/team/:id', { params: { id }, body: { role } }).then(team.reload),
+        }),
         { name: 'Joined', from: 'middle', show: ({ created_at }) => formatDate(created_at) },
       ]}
       empty={['No members', 'Members appear here when they accept an invitation.']}

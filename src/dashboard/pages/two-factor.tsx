@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks'
 import type { TwoFactorSetup, TwoFactorState } from '../../console/auth/schemas.ts'
-import { Button, Logo, Snippet } from '../parts/controls.tsx'
+import { Button, Door, Snippet } from '../parts/controls.tsx'
 import { InlineForm, ownPassword, useForm } from '../parts/form.tsx'
 import { signOut } from '../parts/navigation.tsx'
 import { Badge, Loaded, Notice } from '../parts/notice.tsx'
@@ -29,10 +29,7 @@ export function TwoFactor() {
 export function TwoFactorFirst() {
   document.title = 'Set up two-factor sign-in · gateway-ai'
   return (
-    <main class="door">
-      <p class="brand">
-        <Logo /> gateway-ai
-      </p>
+    <Door>
       <section class="card">
         <h1>Set up two-factor sign-in</h1>
         <p class="about">Your account requires it.</p>
@@ -41,7 +38,7 @@ export function TwoFactorFirst() {
           <Button text="Sign out" look="link" onClick={() => void signOut('Signed out')} />
         </p>
       </section>
-    </main>
+    </Door>
   )
 }
 

@@ -2,7 +2,7 @@
 import type { AccountToday } from '../../console/account/schemas.ts'
 import { formatConstraints } from '../../core/policy/constraints-text.ts'
 import { callApi } from '../state/api.ts'
-import { constraintsField, policyFields, splitList, toConstraints, toPairs, wrongField } from '../state/keys.ts'
+import { constraintsField, policyFields, splitList, toAmount, toConstraints, toPairs } from '../state/keys.ts'
 import type { Resource } from '../state/resource.ts'
 import { may } from '../state/session.ts'
 import { type Field, InlineForm, useForm } from './form.tsx'
@@ -86,25 +86,19 @@ const present = (fields: Readonly<Record<string, string | number | object | unde
     ),
   )
 
-function toNumber(param: string, text: string): number | undefined {
-  if (text.trim() === '') return undefined
-  if (!Number.isFinite(Number(text))) throw wrongField(param, 'Enter a number such as 1000 or 0.5.')
-  return Number(text)
-}
-
 /** Returns the rule of texts. The gateway checks it. */
 function toRule({ name, action: kind, target, ...texts }: RuleTexts) {
   const lists = (param: 'tag' | 'header') =>
     Object.fromEntries(Object.entries(toPairs(param, texts[param])).map(([key, value]) => [key, value.split('|')]))
   const size = present({
-    above_tokens: toNumber('above_tokens', texts.above_tokens),
-    up_to_tokens: toNumber('up_to_tokens', texts.up_to_tokens),
+    above_tokens: toAmount('above_tokens', texts.above_tokens) ?? undefined,
+    up_to_tokens: toAmount('up_to_tokens', texts.up_to_tokens) ?? undefined,
   })
   const [model, key, project] = [texts.model, texts.key, texts.project].map(splitList)
   const shares = () =>
-    Object.entries(toPairs('target', target)).map(([name, percent]) => ({
-      model: name,
-      percent: toNumber('target', percent) ?? 0,
+    Object.entries(toPairs('target', target)).map(([share, percent]) => ({
+      model: share,
+      percent: toAmount('target', percent),
     }))
   return {
     name: name.trim(),
@@ -113,7 +107,11 @@ function toRule({ name, action: kind, target, ...texts }: RuleTexts) {
   }
 }
 
-const actionWords = { rewrite: 'Change the model', split: 'Share requests', deny: 'Deny' } as const
+const actionWords: Readonly<Record<string, string>> = {
+  rewrite: 'Change the model',
+  split: 'Share requests',
+  deny: 'Deny',
+}
 
 const targetFields: Readonly<Record<string, readonly Field<'target'>[]>> = {
   rewrite: [
@@ -152,25 +150,16 @@ const fitsForm = ({ when }: Rule) =>
     .flat()
     .some(value => /[,|]/.test(value))
 
-function tellConditions({ when }: Rule): string {
-  const { above_tokens: above, up_to_tokens: upTo } = when?.size ?? {}
-  const parts = [
-    ...(['model', 'key', 'project'] as const).map(name => [name, toLists(when, name)] as const),
-    ...(['tag', 'header'] as const).map(name => [name, toNamed(when?.[name])] as const),
-    [
-      'input',
-      [...(above === undefined ? [] : [`above ${above}`]), ...(upTo === undefined ? [] : [`up to ${upTo}`])].join(', '),
-    ],
-  ] as const
-  return parts.flatMap(([name, text]) => (text === '' ? [] : `${name} ${text}`)).join('; ') || 'All requests'
+const tellConditions = (rule: Rule) => {
+  const texts = toTexts(rule)
+  const held = conditionFields.flatMap(({ param, label }) => (texts[param] === '' ? [] : `${label}: ${texts[param]}`))
+  return held.join('; ') || 'All requests'
 }
 
-const tellEffect = ({ rewrite, split, deny }: Rule) =>
-  deny === true
-    ? 'Deny'
-    : rewrite === undefined
-      ? (split ?? []).map(({ model, percent }) => `${percent}% to ${model}`).join(', ')
-      : `To ${rewrite}`
+const tellEffect = (rule: Rule) => {
+  const { action: kind, target } = toTexts(rule)
+  return `${actionWords[kind]}${target === '' ? '' : `: ${target}`}`
+}
 
 /** The rules of the account. They act in this order. */
 export function AccountRules({ resource }: { readonly resource: Resource<AccountToday> }) {
@@ -225,9 +214,16 @@ export function AccountRules({ resource }: { readonly resource: Resource<Account
       rows={account => account.rules}
       rowKey={({ name }) => name}
       columns={[
-        { name: 'Name', isHeading: true, show: ({ name }) => name },
-        { name: 'When', show: tellConditions },
-        { name: 'Then', show: tellEffect },
+        {
+          name: 'Rule',
+          isHeading: true,
+          show: rule => (
+            <>
+              {rule.name} <span class="block hint">{tellConditions(rule)}</span>
+            </>
+          ),
+        },
+        { name: 'Effect', show: tellEffect },
       ]}
       empty={['No rules', 'The operator of the gateway can have some for all accounts.']}
       create={mayChange && save}

@@ -1,4 +1,4 @@
-import type { ButtonHTMLAttributes } from 'preact'
+import type { ButtonHTMLAttributes, ComponentChildren } from 'preact'
 import { useEffect, useId, useState } from 'preact/hooks'
 
 type ButtonProps = Omit<ButtonHTMLAttributes, 'class' | 'type'> & {
@@ -51,6 +51,18 @@ export function Snippet({ text, what }: { readonly text: string; readonly what: 
       <pre tabIndex={0}>{text}</pre>
       <Copy text={text} what={what} />
     </div>
+  )
+}
+
+/** The ID of an object with what follows it, and a button to copy it. */
+export function CopiedId({ id, children }: { readonly id: string; readonly children?: ComponentChildren }) {
+  return (
+    <p class="copied-line">
+      <span>
+        <span class="mono wrap">{id}</span> {children}
+      </span>
+      <Copy text={id} what="ID" />
+    </p>
   )
 }
 
@@ -111,6 +123,24 @@ export function Logo() {
       <rect width="32" height="32" rx="8" />
       <path d="M8 16h6m0 0 5-6h5m-10 6 5 6h5" />
     </svg>
+  )
+}
+
+/** The frame of pages without a session. */
+export function Door({
+  class: more = '',
+  children,
+}: {
+  readonly class?: string
+  readonly children: ComponentChildren
+}) {
+  return (
+    <main class={`door ${more}`}>
+      <p class="brand">
+        <Logo /> gateway-ai
+      </p>
+      {children}
+    </main>
   )
 }
 

@@ -1,12 +1,14 @@
-import { useEffect, useRef } from 'preact/hooks'
+import type { ComponentChildren } from 'preact'
+import { useEffect, useId, useRef, useState } from 'preact/hooks'
 import type { ChatSummary } from '../../dialects/native/schema.ts'
+import { callApi } from '../state/api.ts'
 import type { RequestError } from '../state/api-error.ts'
-import { formatCount } from '../state/format.ts'
+import { formatCount, formatUsd, milliseconds } from '../state/format.ts'
 import { hrefTo } from '../state/href.ts'
 import type { Turn } from '../state/playground.ts'
+import { useAction } from '../state/resource.ts'
 import { Button, Copy } from './controls.tsx'
 import { Badge, FailureNotice, Notice } from './notice.tsx'
-import { ModelOutput, ResponseFacts, ResponseRating, ToolCalls } from './turn-parts.tsx'
 
 type TurnViewProps = {
   readonly turn: Turn
@@ -78,10 +80,7 @@ export function TurnView({ turn, onAgain }: TurnViewProps) {
 
 /** An error with the next step that this page offers. */
 function Refused({ failure }: { readonly failure: RequestError }) {
-  const isUsedUp =
-    failure.code === 'daily_tokens_exceeded' ||
-    failure.code === 'daily_cost_exceeded' ||
-    failure.code === 'monthly_cost_exceeded'
+  const isUsedUp = /^(daily|monthly)_/.test(failure.code)
   return (
     <>
       <FailureNotice failure={failure} />
@@ -168,3 +167,103 @@ function Account({ turn, summary }: AccountProps) {
 
 /** The URL of a source is untrusted: only web pages become links. */
 const isWebAddress = (url: string) => /^https?:\/\//i.test(url)
+
+/** Tools are never run here: the call is what the model asks for. */
+function ToolCalls({ calls }: { readonly calls: ChatSummary['tool_calls'] }) {
+  return (
+    <ul class="attempts" aria-label="Tool calls">
+      {calls.map(({ id, function: { name, arguments: json } }) => (
+        <li key={id}>
+          <Badge>Tool call</Badge> <code>{name}</code> <code class="wrap">{json}</code>
+        </li>
+      ))}
+    </ul>
+  )
+}
+
+/** Model, tokens, cost and times of a response: from its summary, or if it ended early, from the log. `children` are further facts. */
+function ResponseFacts({ turn, children }: { readonly turn: Turn; readonly children?: ComponentChildren }) {
+  const { summary, record, firstTokenMs, totalMs } = turn
+  const model = summary?.model_used ?? record?.model ?? null
+  const usage = summary?.usage ?? record
+  return (
+    <ul class="inline-list quiet" aria-label="About this response">
+      {model !== null && (
+        <li>
+          <Badge tone={summary === null ? 'plain' : 'good'}>{model}</Badge>
+        </li>
+      )}
+      {usage !== null && usage.input_tokens + usage.output_tokens > 0 && (
+        <>
+          <li>
+            {formatCount(usage.input_tokens)} input, {formatCount(usage.output_tokens)} output tokens
+            {usage.estimated && ' (estimated)'}
+          </li>
+          <li>{formatUsd(usage.cost_usd)}</li>
+        </>
+      )}
+      <li>
+        {firstTokenMs !== null && `TTFT ${milliseconds(firstTokenMs)}, `}total {milliseconds(totalMs)}
+      </li>
+      {children}
+    </ul>
+  )
+}
+
+const scale = [1, 2, 3, 4, 5] as const
+
+/** One to five stars of a response as radio buttons, for learning. */
+function ResponseRating({ requestId }: { readonly requestId: string }) {
+  const name = useId()
+  const [given, setGiven] = useState<number | null>(null)
+  const { run, isBusy, failure } = useAction(async (stars: number) => {
+    const before = given
+    setGiven(stars)
+    try {
+      await callApi('POST /api/v1/insights/feedback', { body: { request_id: requestId, score: stars } })
+    } catch (thrown) {
+      setGiven(before)
+      throw thrown
+    }
+  })
+  const refused = failure?.code === 'not_found' ? 'This response cannot be rated.' : failure?.message
+  return (
+    <div class="rating">
+      <fieldset class="stars" disabled={isBusy}>
+        <legend class="unseen">Rate this response</legend>
+        {scale.map(stars => (
+          <label key={stars} class={given !== null && stars <= given ? 'lit' : ''}>
+            <input type="radio" name={name} checked={given === stars} onChange={() => void run(stars)} />
+            <span class="unseen">{stars === 1 ? '1 star' : `${stars} stars`}</span>
+            <svg width="20" height="20" viewBox="0 0 24 24" aria-hidden="true" focusable="false">
+              <path d="M12 3.5l2.6 5.4 5.9.8-4.3 4.1 1 5.9L12 16.9l-5.2 2.8 1-5.9L3.5 9.7l5.9-.8z" />
+            </svg>
+          </label>
+        ))}
+      </fieldset>
+      <span class="hint" role="status">
+        {refused ?? (given === null ? 'Rate this response.' : 'Rating saved.')}
+      </span>
+    </div>
+  )
+}
+
+/** Shows a model's output as plain text; only fenced code is formatted. */
+function ModelOutput({ text }: { readonly text: string }) {
+  return (
+    <>
+      {text.split(/^```/m).map((part, index) => {
+        if (index % 2 === 0) {
+          const trimmed = part.trim()
+          return trimmed === '' ? null : <p key={index}>{trimmed}</p>
+        }
+        return (
+          // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard
+          <pre key={index} tabIndex={0}>
+            {part.replace(/^[\w+#.-]*\n/, '').trimEnd()}
+          </pre>
+        )
+      })}
+    </>
+  )
+}

@@ -2,8 +2,7 @@
 
 import type { ComponentChildren } from 'preact'
 import { useId, useState } from 'preact/hooks'
-import { type UiAction, useAction } from '../state/action.ts'
-import { useResource } from '../state/resource.ts'
+import { type UiAction, useAction, useResource } from '../state/resource.ts'
 import { Button } from './controls.tsx'
 import { type InputProps, SelectField, type SelectOption, TextField } from './field.tsx'
 import { FailureNotice } from './notice.tsx'

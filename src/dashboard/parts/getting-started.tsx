@@ -1,10 +1,9 @@
 import { useEffect, useState } from 'preact/hooks'
 import { isAllowed } from '../../core/accounts/roles.ts'
-import { useAction } from '../state/action.ts'
 import { callApi } from '../state/api.ts'
 import { hrefTo } from '../state/href.ts'
 import { requestCode } from '../state/request-code.ts'
-import { useGateway, useResource } from '../state/resource.ts'
+import { useAction, useGateway, useResource } from '../state/resource.ts'
 import { currentAccount, user } from '../state/session.ts'
 import { Button, Icon, Snippet } from './controls.tsx'
 import { FailureNotice } from './notice.tsx'
@@ -34,6 +33,8 @@ export function GettingStarted({ isNew, requests, onFirstCall }: StartProps) {
   )
 }
 
+type Step = readonly [title: string, path: string, isDone: boolean]
+
 /** Members can do the first two steps; owners and admins all four. */
 function FirstSteps({ requests, dismiss }: { readonly requests: number; readonly dismiss: () => void }) {
   const role = user.value?.role
@@ -43,34 +44,18 @@ function FirstSteps({ requests, dismiss }: { readonly requests: number; readonly
   const team = useResource('GET /api/v1/team', { when: leads })
   if (gateway === undefined || keys.data === undefined || (leads && team.data === undefined)) return null
   const people = (team.data?.data.length ?? 0) + (team.data?.invitations.length ?? 0)
-  const steps = [
-    {
-      title: 'Create an API key',
-      // The playground revokes its own keys.
-      isDone: keys.data.data.some(({ revoked_at }) => revoked_at === null),
-      href: hrefTo('keys'),
-    },
-    {
-      title: 'Send your first request',
-      isDone: requests > 0,
-      href: hrefTo('playground'),
-    },
-    ...(leads
-      ? [
-          {
-            title: 'Add a provider',
-            isDone: !gateway.simulated,
-            href: hrefTo('models'),
-          },
-          {
-            title: 'Invite a member',
-            isDone: people > 1,
-            href: hrefTo('team'),
-          },
-        ]
-      : []),
+  // The playground revokes its own keys.
+  const hasKey = keys.data.data.some(({ revoked_at }) => revoked_at === null)
+  const ofAll: readonly Step[] = [
+    ['Create an API key', 'keys', hasKey],
+    ['Send your first request', 'playground', requests > 0],
   ]
-  const done = steps.filter(({ isDone }) => isDone).length
+  const ofLeads: readonly Step[] = [
+    ['Add a provider', 'models', !gateway.simulated],
+    ['Invite a member', 'team', people > 1],
+  ]
+  const steps = leads ? [...ofAll, ...ofLeads] : ofAll
+  const done = steps.filter(([, , isDone]) => isDone).length
   if (done === steps.length) return null
   return (
     <section class="card getting-started" aria-labelledby="getting-started">
@@ -84,11 +69,11 @@ function FirstSteps({ requests, dismiss }: { readonly requests: number; readonly
         <Button text="Dismiss" look="plain small" onClick={dismiss} />
       </header>
       <ol>
-        {steps.map(({ title, isDone, href }) => (
+        {steps.map(([title, path, isDone]) => (
           <li key={title} class={isDone ? 'done' : ''}>
             <Icon name={isDone ? 'check' : 'chevron'} size={16} />
             <div>
-              {isDone ? <s>{title}</s> : <a href={href}>{title}</a>}
+              {isDone ? <s>{title}</s> : <a href={hrefTo(path)}>{title}</a>}
               <span class="unseen">{isDone ? ' (done)' : ' (open)'}</span>
             </div>
           </li>

@@ -9,6 +9,14 @@ import { action, ResourceView } from './resource.tsx'
 const turn = action<ShownModelSwitch>({
   text: ({ enabled }) => (enabled ? 'Disable' : 'Enable'),
   label: ({ enabled, model }) => `${enabled ? 'Disable' : 'Enable'} ${model}`,
+  dialog: ({ model, enabled, used_by: settings }) =>
+    enabled && settings.length > 0
+      ? {
+          title: `Disable ${model}?`,
+          submit: 'Disable',
+          about: <p>The configuration uses it: {settings.join(', ')}. While it is off, this does nothing.</p>,
+        }
+      : null,
   perform: async ({ model, enabled }) => {
     await callApi('PATCH /api/v1/model-switches', { body: { model, enabled: !enabled } })
     return enabled ? `${model} is off. Requests in progress finish.` : `${model} is on.`
@@ -78,7 +86,12 @@ export function ModelSwitches({ onChange }: { readonly onChange: () => void }) {
         {
           name: 'State',
           by: ({ enabled }) => (enabled ? 'On' : 'Off'),
-          show: ({ enabled }) => <Badge tone={enabled ? 'good' : 'warn'}>{enabled ? 'On' : 'Off'}</Badge>,
+          show: ({ enabled, used_by: settings }) => (
+            <>
+              <Badge tone={enabled ? 'good' : 'warn'}>{enabled ? 'On' : 'Off'}</Badge>
+              {settings.length > 0 && <span class="block hint">Used by {settings.join(', ')}</span>}
+            </>
+          ),
         },
         {
           name: 'Hosts',

@@ -4,9 +4,8 @@
  */
 import type { ComponentChildren } from 'preact'
 import { useRef, useState } from 'preact/hooks'
-import { useAction } from '../state/action.ts'
 import { hrefTo } from '../state/href.ts'
-import type { Resource } from '../state/resource.ts'
+import { type Resource, useAction } from '../state/resource.ts'
 import { Button } from './controls.tsx'
 import { FormDialog, ResultDialog, type ShownResult } from './dialog.tsx'
 import { type Field, useForm, type Values } from './form.tsx'
@@ -35,8 +34,8 @@ export type RowAction<Row, V extends Values = Values> = {
   readonly isDangerous?: boolean
   /** Loads what the dialog says beside its own text. */
   load?(row: Row): Promise<ComponentChildren>
-  /** The confirmation or form; absent = performed at once. */
-  dialog?(row: Row, values: V): ActionDialog
+  /** The confirmation or form; absent or null = performed at once. */
+  dialog?(row: Row, values: V): ActionDialog | null
   /** The texts of the form at first. */
   start?(row: Row): V
   /** Returns the text of the toast, or a result to show; null = neither. */
@@ -84,7 +83,7 @@ export function useActions<Row>(onDone: () => void) {
     onDone()
   }
   const pressing = useAction(async (action: RowAction<Row>, row: Row) => {
-    if (action.dialog === undefined) return perform(action, row, {})
+    if (!action.dialog?.(row, action.start?.(row) ?? {})) return perform(action, row, {})
     setOpen({ current: () => latest.current.get(action.text(row)) ?? action, row, loaded: await action.load?.(row) })
   })
   return {
@@ -122,8 +121,8 @@ type OpenDialogProps<Row> = Opened<Row> & {
 function OpenDialog<Row>({ current, row, loaded, perform, onClose }: OpenDialogProps<Row>) {
   const action = current()
   const form = useForm(action.start?.(row) ?? {}, values => perform(action, row, values))
-  const dialog = action.dialog?.(row, form.values)
-  if (dialog === undefined) return null
+  const dialog = action.dialog?.(row, form.values) ?? null
+  if (dialog === null) return null
   const { title, submit, about, fields = [], isReady } = dialog
   const isDangerous = action.isDangerous === true
   return (

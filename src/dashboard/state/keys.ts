@@ -69,23 +69,20 @@ export const toLimitTexts = (limits: ShownKey['limits']): LimitTexts =>
   // The keys are those of all limits.
   Object.fromEntries(limitNames.map(name => [toParam(name), String(limits?.[name] ?? '')])) as LimitTexts
 
-/**
- * Returns limits for a request: an empty field is no limit. Throws an error of the field for a text that is no number:
- * JSON has no NaN, and the null in its place would remove the limit.
- */
+/** Returns limits for a request. JSON has no NaN: the null in its place would remove the limit. */
 export function toLimits(texts: LimitTexts) {
-  return Object.fromEntries(
-    limitNames.map(name => {
-      const text = texts[toParam(name)].trim()
-      const limit = text === '' ? null : Number(text)
-      if (limit !== null && !Number.isFinite(limit))
-        throw wrongField(toParam(name), 'Enter a number such as 1000 or 0.5, without separators.')
-      return [name, limit]
-    }),
-  )
+  return Object.fromEntries(limitNames.map(name => [name, toAmount(toParam(name), texts[toParam(name)])]))
 }
 
-export const wrongField = (param: string, message: string) =>
+/** Returns the number of a text; null = empty. Throws an error of the field for another text. */
+export function toAmount(param: string, text: string): number | null {
+  if (text.trim() === '') return null
+  const amount = Number(text)
+  if (Number.isFinite(amount)) return amount
+  throw wrongField(param, 'Enter a number such as 1000 or 0.5, without separators.')
+}
+
+const wrongField = (param: string, message: string) =>
   new RequestError({ status: 400, code: 'invalid_request', message, param })
 
 type Rules = Pick<

@@ -41,36 +41,24 @@ export type Lane = {
   readonly turns: readonly Turn[]
 }
 
-export type PlaygroundOptions = {
-  readonly enhances: boolean
-  readonly usesWeb: boolean
-  readonly isSmooth: boolean
-  readonly system: string
-  readonly ownKey: string
-  /** As typed; empty = the default of the model. */
-  readonly temperature: string
-  readonly topP: string
-  readonly maximumTokens: string
-  readonly effort: string
-  /** A JSON array of functions. */
-  readonly tools: string
-}
-
-const startSettings: PlaygroundOptions = {
+const startSettings = {
   enhances: false,
   usesWeb: true,
   isSmooth: true,
   system: '',
   ownKey: '',
+  /** As typed; empty = the default of the model. */
   temperature: '',
   topP: '',
   maximumTokens: '',
   effort: '',
+  /** A JSON array of functions. */
   tools: '',
 }
+export type PlaygroundOptions = Readonly<typeof startSettings>
 const startLanes: readonly Lane[] = [{ id: 1, model: automaticModel, turns: [] }]
 
-export const settings = signal(startSettings)
+export const settings = signal<PlaygroundOptions>(startSettings)
 export const lanes = signal(startLanes)
 /** The prompt that is being written. Like the conversation it survives a visit of another page. */
 export const draft = signal('')

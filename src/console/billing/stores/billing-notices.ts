@@ -7,7 +7,7 @@ import type { InvoiceStatus } from '../../../core/billing/billing.ts'
 import type { BillingNotice, Dues } from '../../../core/billing/grace.ts'
 import type { Database } from '../../../database/database.ts'
 import type { Transaction } from '../../../database/statement.ts'
-import { type Account, billingNotices, users } from '../../../database/tables.ts'
+import { type Account, emailNotices, users } from '../../../database/tables.ts'
 
 /** Converts an account row to the dues that `core/billing/grace.ts` reads. */
 export function toDues(account: Pick<Account, 'plan' | 'graceEndsAt' | 'unpaidSince'>): Dues {
@@ -41,7 +41,7 @@ export async function noteNotices(
       createdAt: new Date(at),
     })),
   )
-  await step.insert(billingNotices).values(rows).onConflictDoNothing()
+  await step.insert(emailNotices).values(rows).onConflictDoNothing()
 }
 
 /** A notice that this process may send, with the current state that it describes. */
@@ -90,12 +90,12 @@ export async function claimNotice(database: Database, at: number): Promise<Claim
   const [row] = await database.run(
     ({ sql: query }) => query<ClaimedRow[]>`
       with due as (
-        select account_id, kind, subject, user_id from billing_notices
+        select account_id, kind, subject, user_id from email_notices
         where status = 'pending' and due_at <= ${now ?? ''}::text::timestamptz
         order by due_at, kind desc limit 1
         for update skip locked),
       claimed as (
-        update billing_notices as notice
+        update email_notices as notice
         set due_at = ${leaseEnd ?? ''}::text::timestamptz, attempts = least(notice.attempts + 1, 1000)
         from due
         where notice.account_id = due.account_id and notice.kind = due.kind and notice.subject = due.subject
@@ -138,15 +138,15 @@ export async function settleNotice(
   outcome: NoticeOutcome,
 ): Promise<void> {
   const isNotice = and(
-    eq(billingNotices.accountId, accountId),
-    eq(billingNotices.kind, kind),
-    eq(billingNotices.subject, subject),
-    eq(billingNotices.userId, userId),
+    eq(emailNotices.accountId, accountId),
+    eq(emailNotices.kind, kind),
+    eq(emailNotices.subject, subject),
+    eq(emailNotices.userId, userId),
   )
   const change = outcome.status === 'pending' ? { dueAt: new Date(outcome.dueAt) } : { status: outcome.status }
   await database.run(({ orm }) =>
     kind === 'alert' && outcome.status !== 'pending'
-      ? orm.delete(billingNotices).where(isNotice)
-      : orm.update(billingNotices).set(change).where(isNotice),
+      ? orm.delete(emailNotices).where(isNotice)
+      : orm.update(emailNotices).set(change).where(isNotice),
   )
 }

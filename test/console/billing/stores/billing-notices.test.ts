@@ -7,7 +7,7 @@ import { applyInvoice } from '../../../../src/console/billing/stores/payment-eve
 import { startNoticeWorker } from '../../../../src/console/billing/worker.ts'
 import { cycleMs, graceMs, type ProcessorInvoice, settlementDelayMs } from '../../../../src/core/billing/billing.ts'
 import type { Database } from '../../../../src/database/database.ts'
-import { accounts, billingNotices as noticeRows, usageDaily, users } from '../../../../src/database/tables.ts'
+import { accounts, emailNotices as noticeRows, usageDaily, users } from '../../../../src/database/tables.ts'
 import type { BillingEmail } from '../../../../src/mail/mailer.ts'
 import type { Delivery } from '../../../../src/mail/queue.ts'
 import { newAccount, quiet } from '../../../database/database.contract.ts'
