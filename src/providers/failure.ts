@@ -1,5 +1,5 @@
 /** Shared parts of reading upstream errors: blame, wait time, and what may be logged. */
-import type { AttemptFailure } from '../core/chat/attempts.ts'
+import { type AttemptFailure, attemptFailures } from '../core/chat/attempts.ts'
 import { getText, record } from './json.ts'
 import type { Blame, ProviderFailure, RefusalReason } from './provider.ts'
 
@@ -29,6 +29,15 @@ const verdicts: Readonly<Record<AttemptFailure, Verdict>> = {
   generation_failed: { blame: 'upstream', retryable: true },
 }
 
+/** Returns the kinds of failure by the names that a provider gives them. */
+export function kindsByName(
+  names: Readonly<Partial<Record<AttemptFailure, string>>>,
+): ReadonlyMap<string | null, AttemptFailure> {
+  const kinds = new Map<string, AttemptFailure>()
+  for (const kind of attemptFailures) for (const name of names[kind]?.split(/\s+/) ?? []) kinds.set(name, kind)
+  return kinds
+}
+
 /**
  * Returns a failure of this kind with its blame. `detail` is for the operator and must not contain free text of the
  * upstream.
@@ -39,6 +48,30 @@ export function providerFailure(
   retryAfterMs: number | null = null,
 ): ProviderFailure {
   return { kind, ...verdicts[kind], retryAfterMs, detail }
+}
+
+/** Returns the failure of a request. Of one that was refused it names the field and the code at fault. */
+export function requestFailure(
+  kind: AttemptFailure,
+  detail: string,
+  { message, retryAfterMs = null, field = null, code = null }: ErrorFacts,
+): ProviderFailure {
+  const reason = kind === 'request_refused' ? refusalReason(field, code, message) : undefined
+  return { ...providerFailure(kind, detail, retryAfterMs), ...(reason !== undefined && { reason }) }
+}
+
+type ErrorFacts = {
+  readonly message: string
+  readonly retryAfterMs?: number | null
+  readonly field?: string | null
+  readonly code?: unknown
+}
+
+/** Distinguishes failures of one name or status by their text. */
+export function specificKind(kind: AttemptFailure, text: string): AttemptFailure {
+  if (kind === 'rate_limited') return isQuotaExhausted(text) ? 'quota_exhausted' : kind
+  const isOfRequest = kind === 'request_refused' || kind === 'request_too_large'
+  return isOfRequest && isContextOverflow(text) ? 'context_overflow' : kind
 }
 
 /** Returns the failure of a response with status 200 that breaks its format. `how` is an identifier. */
@@ -160,7 +193,7 @@ const exhaustedQuota =
   /insufficient[ _](?:quota|balance|credit|fund)|credit balance|billing hard limit|spend(?:ing)?[ _](?:limit|cap)|per[ -]?(?:day|month)|(?:dai|week|month)ly|\b[rt]pd\b/i
 
 /** Returns true if the text of a 429 is about billing or a daily allowance, not a rate. */
-export function isQuotaExhausted(text: string): boolean {
+function isQuotaExhausted(text: string): boolean {
   return exhaustedQuota.test(text)
 }
 
@@ -212,7 +245,7 @@ const words: ReadonlySet<string> = new Set('input text content format system sto
  * Returns the reason; undefined = the upstream names neither a field nor a code. `extras` may be named too: the client
  * sent fields of these names, and only routing knows them.
  */
-export function refusalReason(param: unknown, code: unknown, message: string): RefusalReason | undefined {
+function refusalReason(param: unknown, code: unknown, message: string): RefusalReason | undefined {
   const named = findField(getText(param)) ?? fieldInText(message.slice(0, maximumText))
   const other = named === null && /^\w{1,64}$/.test(getText(param)) ? getText(param) : null
   const ownCode = typeof code === 'string' ? findIdentifier(code.toLowerCase()) : null

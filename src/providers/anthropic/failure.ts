@@ -3,41 +3,37 @@ import { parseUntrustedJson } from '../../core/validation/untrusted-json.ts'
 import {
   findIdentifier,
   findRetryAfter,
-  isContextOverflow,
-  isQuotaExhausted,
   kindOfStatus,
+  kindsByName,
   providerFailure,
-  refusalReason,
+  requestFailure,
+  specificKind,
 } from '../failure.ts'
 import { getText, isRecord, record } from '../json.ts'
 import type { ProviderFailure } from '../provider.ts'
 
-const kindByType: ReadonlyMap<string | null, AttemptFailure> = new Map([
-  ['invalid_request_error', 'request_refused'],
-  ['authentication_error', 'credential_refused'],
-  ['billing_error', 'quota_exhausted'],
-  ['permission_error', 'credential_refused'],
-  ['not_found_error', 'model_missing'],
-  ['request_too_large', 'request_too_large'],
-  ['rate_limit_error', 'rate_limited'],
-  ['api_error', 'unavailable'],
-  ['timeout_error', 'timeout'],
-  ['overloaded_error', 'overloaded'],
-])
+const kinds = kindsByName({
+  request_refused: 'invalid_request_error',
+  credential_refused: 'authentication_error permission_error',
+  quota_exhausted: 'billing_error',
+  model_missing: 'not_found_error',
+  request_too_large: 'request_too_large',
+  rate_limited: 'rate_limit_error',
+  unavailable: 'api_error',
+  timeout: 'timeout_error',
+  overloaded: 'overloaded_error',
+})
 
 /** Reads a response with a status other than 200. */
 export function readAnthropicFailure(status: number, headers: Headers, body: string): ProviderFailure {
   const parsed = parseUntrustedJson(body)
   const error = getError(parsed ?? body)
   const kind = advised(getKind(status, error), headers.get('x-should-retry'))
-  const reason = kind === 'request_refused' ? refusalReason(null, null, error.message) : undefined
-  const failure = {
-    ...providerFailure(kind, getDetail(status, error), findRetryAfter(headers)),
-    ...(reason !== undefined && { reason }),
-  }
+  const { message } = error
+  const failure = requestFailure(kind, getDetail(status, error), { message, retryAfterMs: findRetryAfter(headers) })
   const isOwn = isRecord(parsed) && parsed.type === 'error' && isRecord(parsed.error)
   if (!isOwn || status >= 500 || !aboutRequest.has(kind)) return failure
-  const rejectsReasoning = kind === 'request_refused' && badSignature.test(error.message)
+  const rejectsReasoning = kind === 'request_refused' && badSignature.test(message)
   return { ...failure, ownBody: body, ...(rejectsReasoning && { rejectsReasoning }) }
 }
 
@@ -68,33 +64,16 @@ function advised(kind: AttemptFailure, shouldRetry: string | null): AttemptFailu
   return kind === 'request_refused' && shouldRetry === 'true' ? 'unavailable' : kind
 }
 
-function getKind(status: number, { type, message }: WireError): AttemptFailure {
-  const kind = getPlainKind(status, type)
-  if (kind === 'rate_limited') return isQuotaExhausted(message) ? 'quota_exhausted' : kind
-  if (kind === 'request_too_large' && isContextOverflow(message)) return 'context_overflow'
-  return kind === 'request_refused' ? kindOfRefusal(message) : kind
-}
-
 /**
  * Returns the kind of an error. Inside a 200 only its type is available; otherwise the status is more reliable, except
  * for 400.
  */
-function getPlainKind(status: number, type: string | null): AttemptFailure {
-  switch (status) {
-    case 200:
-      return kindByType.get(type) ?? 'generation_failed'
-    case 400:
-      return kindByType.get(type) ?? 'request_refused'
-    default:
-      return kindOfStatus(status)
-  }
-}
-
-/** Distinguishes errors of the same type by their text. */
-function kindOfRefusal(message: string): AttemptFailure {
-  if (isContextOverflow(message)) return 'context_overflow'
+function getKind(status: number, { type, message }: WireError): AttemptFailure {
+  const usual = status === 200 ? 'generation_failed' : kindOfStatus(status)
+  const kind = specificKind((status === 200 || status === 400 ? kinds.get(type) : undefined) ?? usual, message)
+  if (kind !== 'request_refused') return kind
   if (/credit balance|usage limits|organization has been disabled/i.test(message)) return 'quota_exhausted'
-  return /content filtering policy/i.test(message) ? 'content_filtered' : 'request_refused'
+  return /content filtering policy/i.test(message) ? 'content_filtered' : kind
 }
 
 type WireError = { readonly type: string | null; readonly message: string }

@@ -5,11 +5,11 @@ import { exceptionPrefix } from '../aws-event-stream.ts'
 import {
   badAnswer,
   findRetryAfter,
-  isContextOverflow,
-  isQuotaExhausted,
   kindOfStatus,
+  kindsByName,
   providerFailure,
-  refusalReason,
+  requestFailure,
+  specificKind,
 } from '../failure.ts'
 import { getText, isRecord, isText, type Json, record, records, tokenCount } from '../json.ts'
 import { type ReasoningText, readThinking, releaseHeld, type Thinking } from '../openai/reasoning.ts'
@@ -170,25 +170,18 @@ export class ConverseReader implements StreamReader {
 }
 
 /** In lower case, because streams write the first letter small. Others are known by their status. */
-const kinds: ReadonlyMap<string, AttemptFailure> = new Map<string, AttemptFailure>([
-  ['throttlingexception', 'rate_limited'],
-  ['servicequotaexceededexception', 'quota_exhausted'],
-  ['modelnotreadyexception', 'overloaded'],
-  ['serviceunavailableexception', 'overloaded'],
-  ['internalserverexception', 'unavailable'],
-  ['internalfailure', 'unavailable'],
-  ['modeltimeoutexception', 'timeout'],
-  ['modelerrorexception', 'generation_failed'],
-  ['modelstreamerrorexception', 'generation_failed'],
-  ['resourcenotfoundexception', 'model_missing'],
-  ['accessdeniedexception', 'credential_refused'],
-  ['unrecognizedclientexception', 'credential_refused'],
-  ['invalidsignatureexception', 'credential_refused'],
-  ['incompletesignature', 'credential_refused'],
-  ['expiredtokenexception', 'credential_refused'],
-  ['missingauthenticationtokenexception', 'credential_refused'],
-  ['validationexception', 'request_refused'],
-])
+const kinds = kindsByName({
+  rate_limited: 'throttlingexception',
+  quota_exhausted: 'servicequotaexceededexception',
+  overloaded: 'modelnotreadyexception serviceunavailableexception',
+  unavailable: 'internalserverexception internalfailure',
+  timeout: 'modeltimeoutexception',
+  generation_failed: 'modelerrorexception modelstreamerrorexception',
+  model_missing: 'resourcenotfoundexception',
+  credential_refused: `accessdeniedexception unrecognizedclientexception invalidsignatureexception incompletesignature
+    expiredtokenexception missingauthenticationtokenexception`,
+  request_refused: 'validationexception',
+})
 
 /** Reads a response with a status other than 200. */
 export function readBedrockFailure(status: number, headers: Headers, body: string): ProviderFailure {
@@ -210,27 +203,16 @@ export function bedrockException(name: string, data: string): ProviderFailure {
 type Answered = { readonly status: number; readonly retryAfterMs: number | null }
 
 function getFailure(name: string, message: string, { status, retryAfterMs }: Answered): ProviderFailure {
-  const named = kinds.get(name.toLowerCase())
-  const kind = specificKind(named ?? (status === 200 ? 'generation_failed' : kindOfStatus(status)), message)
+  const named = kinds.get(name.toLowerCase()) ?? (status === 200 ? 'generation_failed' : kindOfStatus(status))
+  const kind = specificKind(named, message)
   const detail = /^[A-Za-z]{1,64}$/.test(name) ? `${status} ${name}` : `${status} without error type`
-  const failure = providerFailure(kind, detail, retryAfterMs)
-  const reason = kind === 'request_refused' ? refusalReason(null, null, message) : undefined
-  return { ...failure, ...(reason !== undefined && { reason }) }
+  return requestFailure(kind === 'request_refused' ? kindOfRefusal(message) : kind, detail, { message, retryAfterMs })
 }
 
 const missingModel =
   /model identifier is invalid|on-demand throughput isn|model version is not supported|end of its life/i
 
-/** Distinguishes errors of one name by their text. */
-function specificKind(kind: AttemptFailure, message: string): AttemptFailure {
-  switch (kind) {
-    case 'rate_limited':
-      return isQuotaExhausted(message) ? 'quota_exhausted' : kind
-    case 'request_refused':
-      if (isContextOverflow(message)) return 'context_overflow'
-      if (/operation not allowed|security token included/i.test(message)) return 'credential_refused'
-      return missingModel.test(message) ? 'model_missing' : kind
-    default:
-      return kind
-  }
+function kindOfRefusal(message: string): AttemptFailure {
+  if (/operation not allowed|security token included/i.test(message)) return 'credential_refused'
+  return missingModel.test(message) ? 'model_missing' : 'request_refused'
 }

@@ -1,7 +1,7 @@
 import type { AttemptFailure } from '../../core/chat/attempts.ts'
 import { googleStatuses } from '../../core/chat/google-wire.ts'
 import { parseUntrustedJson } from '../../core/validation/untrusted-json.ts'
-import { findRetryAfter, isContextOverflow, kindOfStatus, providerFailure, refusalReason } from '../failure.ts'
+import { findRetryAfter, kindOfStatus, requestFailure, specificKind } from '../failure.ts'
 import { getText, isText, record, records, wholeNumber } from '../json.ts'
 import type { ProviderFailure } from '../provider.ts'
 
@@ -57,18 +57,19 @@ function getRefusal(error: UpstreamError, status: number, headerDelayMs: number 
   const retryAfterMs = kind === 'quota_exhausted' ? null : (error.retryAfterMs ?? headerDelayMs)
   // Names without digits only: a message may quote the prompt, and key-like text is not logged.
   const names = [error.status, error.reason, ...error.quotas].filter(name => /^[A-Za-z][A-Za-z_-]{0,95}$/.test(name))
-  const failure = providerFailure(kind, [status, ...names.slice(0, 4)].join(' '), retryAfterMs)
-  const reason = kind === 'request_refused' ? refusalReason(error.field, null, error.message) : undefined
-  return { ...failure, ...(reason !== undefined && { reason }) }
+  return requestFailure(kind, [status, ...names.slice(0, 4)].join(' '), {
+    message: error.message,
+    field: error.field,
+    retryAfterMs,
+  })
 }
 
 function getKind(status: number, { status: name, message, reason, quotas }: UpstreamError): AttemptFailure {
   // A bad key is a 400 here, distinguishable from a bad request only by its reason. Region and billing errors also
   // belong to the gateway's account.
   if (reason.startsWith('API_KEY_') || name === 'FAILED_PRECONDITION') return 'credential_refused'
-  if (status === 400 && isContextOverflow(message)) return 'context_overflow'
-  if (status === 429 && isSpent(quotas, message)) return 'quota_exhausted'
-  return kindOfStatus(status)
+  if (status === 429) return isSpent(quotas, message) ? 'quota_exhausted' : 'rate_limited'
+  return specificKind(kindOfStatus(status), message)
 }
 
 /**

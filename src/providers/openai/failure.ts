@@ -5,10 +5,11 @@ import {
   findRetryAfter,
   getLocation,
   isContextOverflow,
-  isQuotaExhausted,
   kindOfStatus,
+  kindsByName,
   providerFailure,
-  refusalReason,
+  requestFailure,
+  specificKind,
 } from '../failure.ts'
 import { getText, isRecord, type Json, record } from '../json.ts'
 import type { ProviderFailure } from '../provider.ts'
@@ -30,42 +31,21 @@ type Refusal = {
 }
 
 /** Lower-case types and codes whose meaning takes precedence over the status. */
-const kindsByName: ReadonlyMap<string, AttemptFailure> = new Map<string, AttemptFailure>([
-  ['context_length_exceeded', 'context_overflow'],
-  ['exceed_context_size_error', 'context_overflow'],
-  ['model_context_window_exceeded', 'context_overflow'],
-  ['model_max_prompt_tokens_exceeded', 'context_overflow'],
-  ['too_many_prompt_tokens', 'context_overflow'],
-  ['tokens_limit_reached', 'context_overflow'],
-  ['insufficient_quota', 'quota_exhausted'],
-  ['insufficient_balance', 'quota_exhausted'],
-  ['exceeded_current_quota_error', 'quota_exhausted'],
-  ['billing_hard_limit_reached', 'quota_exhausted'],
-  ['billing_not_active', 'quota_exhausted'],
-  ['rate_limit_exceeded', 'rate_limited'],
-  ['rate_limit_error', 'rate_limited'],
-  ['overloaded_error', 'overloaded'],
-  ['engine_overloaded_error', 'overloaded'],
-  ['server_overloaded', 'overloaded'],
-  ['invalid_api_key', 'credential_refused'],
-  ['authentication_error', 'credential_refused'],
-  ['invalid_authentication_error', 'credential_refused'],
-  ['incorrect_api_key_error', 'credential_refused'],
-  ['account_deactivated', 'credential_refused'],
-  ['unsupported_country_region_territory', 'credential_refused'],
-  ['model_not_found', 'model_missing'],
-  ['model_decommissioned', 'model_missing'],
-  ['invalid_model', 'model_missing'],
-  ['deploymentnotfound', 'model_missing'],
-  ['content_policy_violation', 'content_filtered'],
-  ['content_filter', 'content_filtered'],
-  ['moderation_blocked', 'content_filtered'],
-  ['data_inspection_failed', 'content_filtered'],
-  ['invalid_prompt', 'content_filtered'],
-  ['request_too_large', 'request_too_large'],
+const kinds = kindsByName({
+  context_overflow: `context_length_exceeded exceed_context_size_error model_context_window_exceeded
+    model_max_prompt_tokens_exceeded too_many_prompt_tokens tokens_limit_reached`,
+  quota_exhausted: `insufficient_quota insufficient_balance exceeded_current_quota_error billing_hard_limit_reached
+    billing_not_active`,
+  rate_limited: 'rate_limit_exceeded rate_limit_error',
+  overloaded: 'overloaded_error engine_overloaded_error server_overloaded',
+  credential_refused: `invalid_api_key authentication_error invalid_authentication_error incorrect_api_key_error
+    account_deactivated unsupported_country_region_territory`,
+  model_missing: 'model_not_found model_decommissioned invalid_model deploymentnotfound',
+  content_filtered: `content_policy_violation content_filter moderation_blocked data_inspection_failed invalid_prompt`,
+  request_too_large: 'request_too_large',
   // The model generated a call that the server rejected: another model may succeed.
-  ['tool_use_failed', 'generation_failed'],
-])
+  generation_failed: 'tool_use_failed',
+})
 
 const refusedKey = /\b(?:incorrect|invalid) api key\b|\bapi key not valid\b/i
 
@@ -75,13 +55,17 @@ export function readFailure(status: number, headers: Headers, body: string): Pro
   const first = record(Array.isArray(payload) ? payload[0] : payload)
   const error = getError(first) ?? first
   const refusal = getRefusal(error, status, body)
-  const failure = providerFailure(getKind(refusal), getDetail(refusal), findRetryAfter(headers))
-  if (failure.kind !== 'request_refused') return failure
-  const { param, code, message, detail } = record(error)
-  const said = getText(message) || getText(detail) || getText(error)
-  const reason = refusalReason(getText(param) || getLocation(detail), code, said)
-  const rejectsStream = reason?.field === 'stream' || unstreamable.test(said)
-  return { ...failure, ...(reason !== undefined && { reason }), ...(rejectsStream && { rejectsStream }) }
+  const { param, code, message: said, detail } = record(error)
+  const message = getText(said) || getText(detail) || getText(error)
+  const failure = requestFailure(getKind(refusal), getDetail(refusal), {
+    message,
+    retryAfterMs: findRetryAfter(headers),
+    field: getText(param) || getLocation(detail),
+    code,
+  })
+  const rejectsStream =
+    failure.kind === 'request_refused' && (failure.reason?.field === 'stream' || unstreamable.test(message))
+  return rejectsStream ? { ...failure, rejectsStream } : failure
 }
 
 /** OpenAI: "Your organization must be verified to stream this model." Others say that streaming is not supported. */
@@ -114,17 +98,16 @@ function identifier(value: unknown): string | null {
 }
 
 function getKind({ status, type, code, text }: Refusal): AttemptFailure {
-  const byName = kindsByName.get(code ?? '') ?? kindsByName.get(type ?? '')
+  const byName = kinds.get(code) ?? kinds.get(type)
   const kind = byName ?? (status === null ? 'generation_failed' : kindOfStatus(status))
-  if (kind === 'rate_limited') return isQuotaExhausted(text) ? 'quota_exhausted' : kind
+  if (kind === 'rate_limited') return specificKind(kind, text)
   if (byName !== undefined) return byName
   // OpenRouter: 403 with the text that its moderation flagged.
   if (text.includes('"flagged_input"')) return 'content_filtered'
   // xAI and Google: 400 without a specific code.
   if (kind === 'request_refused' && refusedKey.test(text)) return 'credential_refused'
-  const ofTheRequest = kind === 'request_refused' || kind === 'request_too_large'
-  const mayBeTheWindow = ofTheRequest || kind === 'generation_failed' || status === 500
-  return mayBeTheWindow && isContextOverflow(text) ? 'context_overflow' : kind
+  const mayBeTheWindow = kind === 'generation_failed' || status === 500
+  return mayBeTheWindow && isContextOverflow(text) ? 'context_overflow' : specificKind(kind, text)
 }
 
 function getDetail({ status, type, code }: Refusal): string {
