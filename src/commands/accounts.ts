@@ -1,5 +1,6 @@
 /** `accounts …`: manages accounts and their limits. */
 import { randomBytes } from 'node:crypto'
+import type { Account, ApiKey } from '../../drizzle/tables.ts'
 import { getMaximumShortfall, readPlans } from '../config/config.ts'
 import { createPasswords } from '../console/auth/password-hashing.ts'
 import { releaseUnverified } from '../console/auth/stores/email-links.ts'
@@ -29,7 +30,6 @@ import {
   getLimits,
   listAccounts,
 } from '../database/repositories/accounts.ts'
-import type { Account, ApiKey } from '../database/tables.ts'
 import { getDailyUsage } from '../ledger/ledger.ts'
 import { CommandFailure, choice, columns, command, json, newId, print, printJson, UsageError } from './command.ts'
 import { withAccount, withDatabase } from './open-database.ts'

@@ -1,5 +1,6 @@
 /** `provider-keys …`: manages the stored keys of providers. Keys are read from standard input: arguments are seen by others. */
 import { join } from 'node:path'
+import type { ProviderKey } from '../../drizzle/tables.ts'
 import { type Config, readConfig, readStoreConfig } from '../config/config.ts'
 import type { StoredKey } from '../config/stored-keys.ts'
 import { loadOrCreateSessionSecret } from '../console/auth/session-secret.ts'
@@ -21,7 +22,6 @@ import {
 import { shellCommand } from '../core/validation/errors.ts'
 import type { Database } from '../database/database.ts'
 import { findAccountByEmail, hasAccounts } from '../database/repositories/accounts.ts'
-import type { ProviderKey } from '../database/tables.ts'
 import { CommandFailure, columns, command, json, newId, print, printJson, UsageError } from './command.ts'
 import { withDatabase } from './open-database.ts'
 

@@ -7,9 +7,10 @@
  * deletion increments the row's epoch; an entry routed under an earlier epoch is then rejected, even if it was in a
  * journal or stream meanwhile.
  */
+import type { TransactionSql } from 'postgres'
 import type { Database } from '../database/database.ts'
 import { recordAudit } from '../database/repositories/audit.ts'
-import { type Step, statementIn, withAccountRls } from '../database/statement.ts'
+import { withAccountRls } from '../database/statement.ts'
 import { getStatements } from '../database/transact.ts'
 import { type UsageScope, visibleRecords } from '../database/visible-requests.ts'
 import { type QualityEvidence, ratingWeight, replaceEvidence } from './learning-cell.ts'
@@ -106,14 +107,13 @@ export function rate(
  * Ends the learning data of an account: its entries are of an earlier epoch from now on, which nothing reads and the next purge
  * deletes.
  */
-export async function eraseLearningIn(step: Step, accountId: string, now: number): Promise<void> {
-  const run = statementIn(step)
-  await run`
+export async function eraseLearningIn(step: TransactionSql, accountId: string, now: number): Promise<void> {
+  await step`
     insert into learning_accounts (account_id, epoch, erased_at)
     values (${accountId}, 1, to_timestamp(${now}::float8 / 1000))
     on conflict (account_id) do update set
       epoch = learning_accounts.epoch + 1, erased_at = excluded.erased_at, updated_at = clock_timestamp()`
-  await run`delete from learning_state where account_id = ${accountId}`
+  await step`delete from learning_state where account_id = ${accountId}`
 }
 
 /**

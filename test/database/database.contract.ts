@@ -48,7 +48,8 @@ export async function newKey(
   const minted = mintApiKey(random)
   const keyId = fresh('key')
   await createKey(database, {
-    ...owner,
+    accountId: owner.accountId,
+    userId: owner.userId,
     id: keyId,
     name: 'k',
     publicId: minted.id,
@@ -232,7 +233,8 @@ export function databaseContract(name: string, open: () => Database | null): voi
         const minted = mintApiKey(random)
         expect(await keys.find(minted.key)).toBeNull()
         const row = {
-          ...owner,
+          accountId: owner.accountId,
+          userId: owner.userId,
           id: fresh('key'),
           name: 'k',
           publicId: minted.id,

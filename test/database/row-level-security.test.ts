@@ -144,14 +144,6 @@ for (const name of ['embedded', 'real'] as const) {
       }
     })
 
-    on('Drizzle’s queries stand behind the same wall', async database => {
-      const [own, other] = [await settled(database), await settled(database)]
-      const { apiKeys } = await import('../../src/database/tables.ts')
-      const rows = await withAccountRls(database, own.accountId).orm(step => step.select().from(apiKeys))
-      expect(rows.map(row => row.accountId)).toEqual([own.accountId])
-      expect(rows.some(row => row.accountId === other.accountId)).toBe(false)
-    })
-
     on('a write without its filter changes no foreign row, and none can be made', async database => {
       const [own, other] = [await settled(database), await settled(database)]
       const inside = withAccountRls(database, own.accountId)

@@ -1,6 +1,7 @@
 /** The account, for its users. */
 
 import { type Static, Type } from '@sinclair/typebox'
+import type { Account } from '../../../drizzle/tables.ts'
 import { passwordSchema } from '../../core/accounts/passwords.ts'
 import { isAllowed } from '../../core/accounts/roles.ts'
 import { continuePolicies, fallbackPolicies } from '../../core/chat/chat.ts'
@@ -14,7 +15,6 @@ import { shadowSchema } from '../../core/usage/shadow.ts'
 import { GatewayError, shellCommand } from '../../core/validation/errors.ts'
 import { invalidField, nullable, oneOf, strictObject } from '../../core/validation/validate.ts'
 import { changeAccount, getLimits } from '../../database/repositories/accounts.ts'
-import type { Account } from '../../database/tables.ts'
 import type { Principal } from '../../http/authentication.ts'
 import { nameSchema } from '../../http/schemas.ts'
 import { type RulesDeps, resolveModel } from '../../request/routing/under-rules.ts'

@@ -10,7 +10,7 @@ import { dayMs } from '../../core/text/utc-days.ts'
 import { failureReason } from '../../core/validation/errors.ts'
 import type { Database } from '../../database/database.ts'
 import { recordAudit, retentionDeadlineMs } from '../../database/repositories/audit.ts'
-import { statementIn, type Transaction } from '../../database/statement.ts'
+import { inTransaction } from '../../database/statement.ts'
 import { eraseLearningIn } from '../../learning/learning.ts'
 import { endUser } from '../auth/stores/email-links.ts'
 import { mailSubject } from '../auth/stores/sessions.ts'
@@ -33,32 +33,24 @@ type DeletionParts = Parts & {
  * invoice follows. Returns false if there is no such account, it was deleted, or has a member that keeps it.
  */
 export async function deleteAccount(database: Database, accountId: string, parts: DeletionParts): Promise<boolean> {
-  const isDeleted = await database.run(
-    ({ orm }) => orm.transaction(step => deleteIn(step, database, accountId, parts)),
-    workDeadlineMs,
-  )
+  const isDeleted = await inTransaction(database, step => deleteIn(step, database, accountId, parts), workDeadlineMs)
   if (isDeleted) await eraseFirst(database, { accountId, userId: null })
   return isDeleted
 }
 
 async function deleteIn(
-  step: Transaction,
+  run: TransactionSql,
   { actor }: Pick<Database, 'actor'>,
   accountId: string,
   { at, newId, isOnlyWithoutMembers = false }: DeletionParts,
 ): Promise<boolean> {
-  const found = await lockBilling(step, accountId)
+  const found = await lockBilling(run, accountId)
   if (found === null || found.account.deletedAt !== null) return false
-  const run = statementIn(step)
   // Under the lock that a new member takes too.
-  const users = (await run`
-    select id, email, removed_at is null as "isMember" from users where account_id = ${accountId} for update`) as readonly {
-    readonly id: string
-    readonly email: string
-    readonly isMember: boolean
-  }[]
+  const users = await run<{ id: string; email: string; isMember: boolean }[]>`
+    select id, email, removed_at is null as "isMember" from users where account_id = ${accountId} for update`
   if (isOnlyWithoutMembers && users.some(({ isMember }) => isMember)) return false
-  await changeBillingInTransaction(step, accountId, { event: 'downgrade_now', at, userId: null, newId, actor })
+  await changeBillingInTransaction(run, accountId, { event: 'downgrade_now', at, userId: null, newId, actor })
   const subjects = JSON.stringify(users.flatMap(({ id, email }) => failureSubjects(id, email)))
   await run`delete from sign_in_failures where subject in (select json_array_elements_text(${subjects}::text::json))`
   await run`
@@ -90,13 +82,13 @@ async function deleteIn(
   await run`delete from payment_methods where account_id = ${accountId} and removed_at is not null`
   await run`
     update projects set name = '', archived_at = coalesce(archived_at, clock_timestamp()) where account_id = ${accountId}`
-  await eraseLearningIn(step, accountId, at)
+  await eraseLearningIn(run, accountId, at)
   await run`
     update accounts set name = '', deleted_at = ${new Date(at).toISOString()}::text::timestamptz, soft_cap_microcents = null,
       rules = null, constraints = null,
       is_operator = false, updated_at = clock_timestamp()
     where id = ${accountId}`
-  await recordAudit(step, { actor }, { accountId, action: 'account.deleted', details: unfinished })
+  await recordAudit(run, { actor }, { accountId, action: 'account.deleted', details: unfinished })
   return true
 }
 

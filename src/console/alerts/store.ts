@@ -20,7 +20,7 @@ import { systemErrorCode } from '../../core/validation/errors.ts'
 import type { WebhookEvent } from '../../core/webhooks/events.ts'
 import type { Database } from '../../database/database.ts'
 import { changeAudited, enqueueEvent, recordAudit, retentionDeadlineMs } from '../../database/repositories/audit.ts'
-import { type Step, statementIn, withAccountRls } from '../../database/statement.ts'
+import { withAccountRls } from '../../database/statement.ts'
 import { type DueAlert, instant, scanAlert } from './readings.ts'
 import type { ShownAlert } from './schemas.ts'
 
@@ -70,12 +70,12 @@ export function addAlert(database: Database, accountId: string, alert: NewAlert)
  * of the new ones.
  */
 export async function addSoftCapAlerts(
-  step: Step,
+  step: TransactionSql,
   by: Pick<Database, 'actor'>,
   accountId: string,
   ids: readonly [string, string],
 ): Promise<void> {
-  const rows = (await statementIn(step)`
+  const rows = await step<{ id: string; threshold: number }[]>`
     insert into alert_rules (id, account_id, metric, threshold, window_minutes, budget, span, created_at)
     select id, ${accountId}, 'budget', threshold, ${defaultWindowMinutes}, 'account', 'month', clock_timestamp()
     from (values (${ids[0]}, 0.8::float8), (${ids[1]}, 1::float8)) as wanted (id, threshold)
@@ -83,7 +83,7 @@ export async function addSoftCapAlerts(
       select from alert_rules
       where account_id = ${accountId} and metric = 'budget' and project_id is null
         and coalesce(budget, 'account') = 'account' and coalesce(span, 'month') = 'month')
-    returning id, threshold`) as readonly { id: string; threshold: number }[]
+    returning id, threshold`
   for (const { id: target, threshold } of rows) {
     const details = { metric: 'budget', threshold, budget: 'account', span: 'month' }
     await recordAudit(step, by, { accountId, action: 'alert.created', target, details })

@@ -1,6 +1,7 @@
 /** Counting of failed passwords, and the check of a signed-in user's own password. */
 
 import { Type } from '@sinclair/typebox'
+import type { User } from '../../../drizzle/tables.ts'
 import { getDigest, newToken } from '../../core/accounts/api-keys.ts'
 import {
   emailSchema,
@@ -14,7 +15,6 @@ import { GatewayError } from '../../core/validation/errors.ts'
 import { strictObject } from '../../core/validation/validate.ts'
 import type { Database } from '../../database/database.ts'
 import { recordAuditAlone } from '../../database/repositories/audit.ts'
-import type { User } from '../../database/tables.ts'
 import { invalidToken } from '../../http/authentication.ts'
 import { createBehindAnswer, enforceIpLimit } from '../../http/rate-limits.ts'
 import type { ConsoleDeps } from '../deps.ts'

@@ -1,12 +1,12 @@
 /** Response of a sign-in, for all ways to sign in. */
 
+import type { Account, User } from '../../../drizzle/tables.ts'
 import { getDigest } from '../../core/accounts/api-keys.ts'
 import { actingAs } from '../../core/audit/audit.ts'
 import type { Limits } from '../../core/limits/plans.ts'
 import { toUsd } from '../../core/usage/money.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import { getLimits } from '../../database/repositories/accounts.ts'
-import type { Account, User } from '../../database/tables.ts'
 import { firstRefreshToken, invalidToken } from '../../http/authentication.ts'
 import type { ShownAccount, ShownLimits, ShownSignIn, ShownUser } from '../../http/schemas.ts'
 import type { ConsoleDeps } from '../deps.ts'

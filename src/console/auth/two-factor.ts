@@ -1,11 +1,11 @@
 /** Two-factor sign-in of the signed-in user: set up with a secret, confirm with a first code, disable. */
 
 import { Type } from '@sinclair/typebox'
+import type { User } from '../../../drizzle/tables.ts'
 import { passwordSchema } from '../../core/accounts/passwords.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import { strictObject } from '../../core/validation/validate.ts'
 import type { Database } from '../../database/database.ts'
-import type { User } from '../../database/tables.ts'
 import type { ConsoleDeps } from '../deps.ts'
 import { type Authenticate, forbidden, type SessionRequest, sessionRoute, sessionRoutes } from '../routes.ts'
 import { countFailure, verifyOwnPassword } from './passwords.ts'

@@ -63,7 +63,7 @@ export function invoiceRoutes(deps: ConsoleDeps): readonly SessionRoute[] {
       async handle({ principal, id, database }) {
         const found = await findInvoice(database, principal.accountId, id)
         if (found === null) throw notFound()
-        return { url: await openInvoicePage(deps, found.invoice) }
+        return { url: await openInvoicePage(deps, found) }
       },
     }),
   ]

@@ -1,5 +1,6 @@
 /** Expiry and rules of a key as a request body names them. */
 import { type Static, Type } from '@sinclair/typebox'
+import type { ApiKey } from '../../../drizzle/tables.ts'
 import { isAllowed, isAllowedIn } from '../../core/accounts/roles.ts'
 import type { AuditDetails } from '../../core/audit/audit.ts'
 import { continuePolicies, fallbackPolicies, strategies } from '../../core/chat/chat.ts'
@@ -8,7 +9,6 @@ import { maximumTags, tagNamePattern, tagValuePattern } from '../../core/request
 import { timeIn } from '../../core/text/utc-days.ts'
 import { toUsd } from '../../core/usage/money.ts'
 import { invalidField, nullable, oneOf, strictObject } from '../../core/validation/validate.ts'
-import type { ApiKey } from '../../database/tables.ts'
 import type { Principal } from '../../http/authentication.ts'
 import {
   changedLimits,

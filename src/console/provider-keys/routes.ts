@@ -1,11 +1,11 @@
 /** The providers, and the keys that owners of the operator's account add to them. */
 
+import type { ProviderKey } from '../../../drizzle/tables.ts'
 import type { Clock, Network } from '../../core/ports.ts'
 import type { ServiceDeadlines } from '../../core/request/deadlines.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import { invalidField } from '../../core/validation/validate.ts'
 import type { Database } from '../../database/database.ts'
-import type { ProviderKey } from '../../database/tables.ts'
 import { checkCredential } from '../../request/internal-completion.ts'
 import type { ConsoleDeps } from '../deps.ts'
 import { type Authenticate, notFound, type SessionRequest, sessionRoute, sessionRoutes } from '../routes.ts'

@@ -1,10 +1,10 @@
 /** Providers and their keys as responses show them. None contains a key. */
 
+import type { ProviderKey } from '../../../drizzle/tables.ts'
 import type { RegistrationConfig } from '../../core/accounts/single-sign-on.ts'
 import type { AttemptFailure } from '../../core/chat/attempts.ts'
 import { environmentKey } from '../../core/models/configured-models.ts'
 import type { Catalog } from '../../core/models/models.ts'
-import type { ProviderKey } from '../../database/tables.ts'
 import type { HealthTracker } from '../../models/health-tracker.ts'
 import type { ConfiguredProvider } from '../../providers/configured-provider.ts'
 import type { OwnKeys } from '../../providers/keys/own-keys.ts'

@@ -2,6 +2,7 @@
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
 import { type ReasoningEffort, reasoningEfforts } from '../chat/chat.ts'
 import { policySchema } from '../policy/constraints.ts'
+import { camelKeys } from '../text/key-names.ts'
 import { storableName } from '../text/safe-name.ts'
 import { oneOf, strictObject } from '../validation/validate.ts'
 import { fullName, getTier, type Model, maximumNameCharacters, type ParameterRules, tiers } from './models.ts'
@@ -366,16 +367,4 @@ function getPrices(row: Static<ReturnType<typeof Type.Object<typeof priceFields>
     cachedInput: row.cached_input_per_mtok ?? null,
     cacheWrite: row.cache_write_per_mtok ?? null,
   }
-}
-
-type Camel<S extends string> = S extends `${infer Head}_${infer Tail}` ? `${Head}${Capitalize<Camel<Tail>>}` : S
-type CamelKeys<T> = { [K in keyof T as K extends string ? Camel<K> : never]: T[K] }
-
-/** Converts the configuration's `snake_case` fields to camel case. */
-function camelKeys<T extends object>(row: T): CamelKeys<T> {
-  const renamed = Object.entries(row).map(([key, value]) => [
-    key.replace(/_(.)/g, (_, letter) => letter.toUpperCase()),
-    value,
-  ])
-  return Object.fromEntries(renamed) as CamelKeys<T>
 }

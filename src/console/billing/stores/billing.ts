@@ -3,7 +3,8 @@
  * of two concurrent changes sees the first. `core/billing/billing.ts` makes the decisions. IDs and times are
  * parameters.
  */
-import { and, asc, eq, isNull, sql } from 'drizzle-orm'
+import type { TransactionSql } from 'postgres'
+import type { Account, PaymentMethodRow } from '../../../../drizzle/tables.ts'
 import type { Actor } from '../../../core/audit/audit.ts'
 import {
   type BillingEvent,
@@ -14,18 +15,9 @@ import {
 } from '../../../core/billing/billing.ts'
 import { graceNotices } from '../../../core/billing/grace.ts'
 import { toUsd } from '../../../core/usage/money.ts'
-import type { Database } from '../../../database/database.ts'
+import { type Database, isUniqueViolation } from '../../../database/database.ts'
 import { recordAudit } from '../../../database/repositories/audit.ts'
-import { type Transaction, withAccountRls } from '../../../database/statement.ts'
-import {
-  type Account,
-  accounts,
-  billingCycles,
-  invoices,
-  type PaymentMethodRow,
-  paymentMethods,
-  planChanges,
-} from '../../../database/tables.ts'
+import { inTransaction, toColumns, typedRows, withAccountRls } from '../../../database/statement.ts'
 import { addSoftCapAlerts } from '../../alerts/store.ts'
 import { noteNotices, toDues } from './billing-notices.ts'
 
@@ -37,16 +29,8 @@ export const workDeadlineMs = 10_000
 const billingLock = 7_245_001_503
 
 /** Returns an account's billing; null if there is no such account. */
-export async function findBilling(database: Database, accountId: string): Promise<BillingAccount | null> {
-  const rows = await withAccountRls(database, accountId).orm(step =>
-    step
-      .select({ account: accounts, method: paymentMethods })
-      .from(accounts)
-      .leftJoin(paymentMethods, and(eq(paymentMethods.accountId, accounts.id), isNull(paymentMethods.removedAt)))
-      .where(eq(accounts.id, accountId))
-      .limit(1),
-  )
-  return rows[0] ?? null
+export function findBilling(database: Database, accountId: string): Promise<BillingAccount | null> {
+  return withAccountRls(database, accountId).sql(step => readBilling(step, accountId))
 }
 
 /** Converts an account to the state that `core/billing/billing.ts` reads. */
@@ -95,16 +79,16 @@ export type BillingOutcome = 'done' | 'conflict' | 'not_found' | 'taken' | Billi
 /** Changes plan or payment method. The row lock and the version reject the second of two concurrent changes. */
 export function changeBilling(database: Database, accountId: string, change: BillingChange): Promise<BillingOutcome> {
   return withAccountRls(database, accountId)
-    .orm(step => changeBillingInTransaction(step, accountId, { actor: database.actor, ...change }), workDeadlineMs)
+    .sql(step => changeBillingInTransaction(step, accountId, { actor: database.actor, ...change }), workDeadlineMs)
     .catch(error => {
-      if (isTaken(error)) return 'taken'
+      if (isUniqueViolation(error)) return 'taken'
       throw error
     })
 }
 
 /** The same inside a transaction. */
 export async function changeBillingInTransaction(
-  step: Transaction,
+  step: TransactionSql,
   accountId: string,
   change: BillingChange,
 ): Promise<BillingOutcome> {
@@ -118,30 +102,18 @@ export async function changeBillingInTransaction(
   // Changes that are only due to time are written by the worker: a rejection writes nothing.
   if (after.refusal !== null) return after.refusal
   if ((isNew || event === 'method_removed') && found.method !== null)
-    await step
-      .update(paymentMethods)
-      .set({ removedAt: new Date(at) })
-      .where(eq(paymentMethods.id, found.method.id))
+    await step`update payment_methods set removed_at = ${new Date(at)} where id = ${found.method.id}`
   if (isNew) {
-    await step.insert(paymentMethods).values({ createdAt: new Date(at), ...method, accountId })
+    await step`insert into payment_methods ${step(toColumns({ createdAt: new Date(at), ...method, accountId }))}`
     // Collection of unpaid invoices is retried at once.
-    await step
-      .update(invoices)
-      .set({ updatedAt: epochStart })
-      .where(and(eq(invoices.accountId, accountId), eq(invoices.status, 'unpaid')))
+    await step`update invoices set updated_at = ${epochStart} where account_id = ${accountId} and status = 'unpaid'`
   }
   await writeState(step, found, after, at, newId)
   if (after.change !== null) {
     const { version, from, to, effectiveAt } = after.change
-    await step.insert(planChanges).values({
-      accountId,
-      version,
-      fromPlan: from,
-      toPlan: to,
-      userId,
-      requestedAt: new Date(at),
-      effectiveAt: new Date(effectiveAt),
-    })
+    await step`
+      insert into plan_changes (account_id, version, from_plan, to_plan, user_id, requested_at, effective_at)
+      values (${accountId}, ${version}, ${from}, ${to}, ${userId}, ${new Date(at)}, ${new Date(effectiveAt)})`
     const details = { from, to, effective_at: new Date(effectiveAt).toISOString() }
     await recordAudit(step, change, { accountId, action: 'plan.changed', details })
   }
@@ -158,18 +130,22 @@ function isSame(known: PaymentMethodRow | null, method: NewMethod): boolean {
 }
 
 /** Returns an account's billing and locks its row until the transaction ends; null = no such account. */
-export async function lockBilling(step: Transaction, accountId: string): Promise<BillingAccount | null> {
-  const [account] = await step.select().from(accounts).where(eq(accounts.id, accountId)).for('no key update')
-  if (account === undefined) return null
-  const [method] = await step
-    .select()
-    .from(paymentMethods)
-    .where(and(eq(paymentMethods.accountId, accountId), isNull(paymentMethods.removedAt)))
-  return { account, method: method ?? null }
+export async function lockBilling(step: TransactionSql, accountId: string): Promise<BillingAccount | null> {
+  await step`select 1 from accounts where id = ${accountId} for no key update`
+  return readBilling(step, accountId)
+}
+
+/** The same without a lock. */
+export async function readBilling(step: TransactionSql, accountId: string): Promise<BillingAccount | null> {
+  const [account] = await typedRows<Account>(step`select * from accounts where id = ${accountId}`)
+  const [method = null] = await typedRows<PaymentMethodRow>(
+    step`select * from payment_methods where account_id = ${accountId} and removed_at is null`,
+  )
+  return account === undefined ? null : { account, method }
 }
 
 async function writeState(
-  step: Transaction,
+  step: TransactionSql,
   { account }: BillingAccount,
   { state, opened }: Transition,
   at: number,
@@ -177,37 +153,22 @@ async function writeState(
 ): Promise<void> {
   const { plan, version, cycle, planAfterCycle, graceEndsAt } = state
   const { id: accountId } = account
-  await step
-    .update(accounts)
-    .set({
-      plan,
-      version,
-      cycleStartedAt: findDate(cycle?.startsAt),
-      cycleEndsAt: findDate(cycle?.endsAt),
-      planAfterCycle,
-      graceEndsAt: findDate(graceEndsAt),
-      updatedAt: sql`clock_timestamp()`,
-    })
-    .where(eq(accounts.id, accountId))
+  await step`
+    update accounts set plan = ${plan}, version = ${version}, cycle_started_at = ${findDate(cycle?.startsAt)},
+      cycle_ends_at = ${findDate(cycle?.endsAt)}, plan_after_cycle = ${planAfterCycle},
+      grace_ends_at = ${findDate(graceEndsAt)}, updated_at = clock_timestamp()
+    where id = ${accountId}`
   const before = toDues(account)
   await noteNotices(step, accountId, graceNotices(before, { ...before, plan, graceEndsAt }, at), at)
   for (const { startsAt, endsAt } of opened)
-    await step
-      .insert(billingCycles)
-      .values({ id: newId('cyc'), accountId, startsAt: new Date(startsAt), endsAt: new Date(endsAt) })
-      .onConflictDoNothing({ target: [billingCycles.accountId, billingCycles.startsAt] })
+    await step`
+      insert into billing_cycles (id, account_id, starts_at, ends_at)
+      values (${newId('cyc')}, ${accountId}, ${new Date(startsAt)}, ${new Date(endsAt)})
+      on conflict (account_id, starts_at) do nothing`
 }
 
 function findDate(at: number | null | undefined): Date | null {
   return at == null ? null : new Date(at)
-}
-
-const uniqueViolation = '23505'
-
-function isTaken(error: unknown): boolean {
-  for (let at = error, depth = 0; at instanceof Error && depth < 4; at = at.cause, depth++)
-    if ('code' in at && at.code === uniqueViolation) return true
-  return false
 }
 
 /**
@@ -220,11 +181,9 @@ export async function setSoftCap(
   microcents: number | null,
   newId: (prefix: string) => string,
 ): Promise<void> {
-  await withAccountRls(database, accountId).orm(async step => {
-    await step
-      .update(accounts)
-      .set({ softCapMicrocents: microcents, updatedAt: sql`clock_timestamp()` })
-      .where(eq(accounts.id, accountId))
+  await withAccountRls(database, accountId).sql(async step => {
+    await step`
+      update accounts set soft_cap_microcents = ${microcents}, updated_at = clock_timestamp() where id = ${accountId}`
     const details = { monthly_usd: microcents === null ? null : toUsd(microcents) }
     await recordAudit(step, database, { accountId, action: 'soft_cap.changed', details })
     if (microcents !== null) await addSoftCapAlerts(step, database, accountId, [newId('alr'), newId('alr')])
@@ -236,14 +195,12 @@ export async function setSoftCap(
  * such account.
  */
 export async function keepCustomer(database: Database, accountId: string, customerId: string): Promise<string | null> {
-  const rows = await withAccountRls(database, accountId).orm(step =>
-    step
-      .update(accounts)
-      .set({ stripeCustomerId: sql`coalesce(${accounts.stripeCustomerId}, ${customerId})` })
-      .where(eq(accounts.id, accountId))
-      .returning({ customerId: accounts.stripeCustomerId }),
+  const [row] = await withAccountRls(database, accountId).sql(
+    step => step<{ id: string }[]>`
+      update accounts set stripe_customer_id = coalesce(stripe_customer_id, ${customerId}) where id = ${accountId}
+      returning stripe_customer_id as id`,
   )
-  return rows[0]?.customerId ?? null
+  return row?.id ?? null
 }
 
 /**
@@ -252,12 +209,8 @@ export async function keepCustomer(database: Database, accountId: string, custom
  */
 export function rollCycles(database: Database, at: number, newId: (prefix: string) => string): Promise<number> {
   return withSingletonLock(database, 0, async step => {
-    const due = await step
-      .select({ id: accounts.id })
-      .from(accounts)
-      .where(sql`${accounts.cycleEndsAt} <= ${new Date(at).toISOString()}::text::timestamptz`)
-      .orderBy(asc(accounts.cycleEndsAt))
-      .limit(100)
+    const due = await step<{ id: string }[]>`
+      select id from accounts where cycle_ends_at <= ${new Date(at)} order by cycle_ends_at limit 100`
     for (const { id } of due) {
       const found = await lockBilling(step, id)
       if (found !== null) await writeState(step, found, transition(getState(found), 'time_passed', at), at, newId)
@@ -273,16 +226,14 @@ export function rollCycles(database: Database, at: number, newId: (prefix: strin
 export function withSingletonLock<T>(
   database: Database,
   otherwise: T,
-  work: (step: Transaction) => Promise<T>,
+  work: (step: TransactionSql) => Promise<T>,
 ): Promise<T> {
-  return database.run(
-    ({ orm }) =>
-      orm.transaction(async step => {
-        const [lock] = await step.execute<{ held: boolean }>(
-          sql`select pg_try_advisory_xact_lock(${billingLock}::bigint) as held`,
-        )
-        return lock?.held === true ? work(step) : otherwise
-      }),
+  return inTransaction(
+    database,
+    async step => {
+      const [lock] = await step<{ held: boolean }[]>`select pg_try_advisory_xact_lock(${billingLock}::bigint) as held`
+      return lock?.held === true ? work(step) : otherwise
+    },
     workDeadlineMs,
   )
 }

@@ -1,8 +1,9 @@
 /** The delivery log of webhook endpoints: test events, redeliveries, pages and their retention. */
+import type { TransactionSql } from 'postgres'
 import { maximumPending, testEventType, webhookBody } from '../../../core/webhooks/events.ts'
 import type { Database } from '../../../database/database.ts'
 import { changeAudited, newDeliveryId, recordAudit, retentionDeadlineMs } from '../../../database/repositories/audit.ts'
-import { type Step, statementIn, withAccountRls } from '../../../database/statement.ts'
+import { withAccountRls } from '../../../database/statement.ts'
 import type { ShownDelivery } from '../schemas.ts'
 
 /** Why an endpoint takes no delivery that a user requests. */
@@ -54,15 +55,12 @@ export function redeliver(
 }
 
 /** Locks the endpoint, so that requests for deliveries count one after another. */
-async function queueProblem(step: Step, accountId: string, id: string): Promise<QueueProblem | null> {
-  const [endpoint] = (await statementIn(step)`
+async function queueProblem(step: TransactionSql, accountId: string, id: string): Promise<QueueProblem | null> {
+  const [endpoint] = await step<{ isDisabled: boolean; pending: number }[]>`
     select disabled_at is not null as "isDisabled", (
       select count(*)::int from webhook_deliveries where endpoint_id = webhook_endpoints.id and status = 'pending'
     ) as pending
-    from webhook_endpoints where id = ${id} and account_id = ${accountId} for no key update`) as readonly {
-    isDisabled: boolean
-    pending: number
-  }[]
+    from webhook_endpoints where id = ${id} and account_id = ${accountId} for no key update`
   if (endpoint === undefined || endpoint.isDisabled) return 'disabled'
   return endpoint.pending < maximumPending ? null : 'queue_full'
 }
