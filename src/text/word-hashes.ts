@@ -2,6 +2,7 @@
  * Word hashes of a text for patterns. Ignores case, accents and invisible characters; Chinese, Japanese and Korean are
  * read one character per word. One pass without allocation per word.
  */
+import { separator as blank, foldTable as foldLetters, isSyllable, skipped } from './analysis/letters.ts'
 import { blockUnits, filledTable, loadUnits, unitCount, units } from './code-units.ts'
 
 /** Size of a sieve. Words whose hashes share their low bits share an entry; a non-zero entry lets them pass. */
@@ -145,7 +146,7 @@ export function wordFrom(text: string, from: number, to = text.length): Word {
 
 const underscore = 95
 
-/** Class of a UTF-16 unit that is not a letter. Letters map to larger values: their lower case without accent. */
+/** Class of a UTF-16 unit that is not a letter. Letters map to larger values: their lower case without accent (`letters.ts`). */
 const separator = 0
 const invisible = 1
 /** The character is a word of its own. */
@@ -161,33 +162,11 @@ function foldTable(): Uint16Array {
   return foldsKept
 }
 
-/** U+00C0 to U+00FF without case and accents; × and ÷ are separators. */
-const latin = 'aaaaaaaceeeeiiiidnooooo ouuuuytsaaaaaaaceeeeiiiidnooooo ouuuuyty'
-
 function getFold(code: number): number {
-  if (code < 0x80) return foldOfAscii(code)
-  if (code < 0xc0) return code === 0xad ? invisible : separator
-  if (code < 0x100) {
-    const letter = latin.charCodeAt(code - 0xc0)
-    return letter === 32 ? separator : letter
-  }
-  if (code < 0x180) return code | 1
-  if (code < 0x300) return code
-  if (code < 0x370) return invisible
-  if (code >= 0x391 && code <= 0x3a9) return code + 32
-  if (code >= 0x400 && code <= 0x40f) return code + 80
-  if (code >= 0x410 && code <= 0x42f) return code + 32
-  if (code < 0x2000) return code
-  if (code < 0x3040) return (code >= 0x200b && code <= 0x200f) || code === 0x2060 ? invisible : separator
-  if (code <= 0x9fff || (code >= 0xac00 && code <= 0xd7af)) return alone
-  if (code === 0xfeff) return invisible
-  // Full-width letters and digits are stylistic variants of ASCII.
-  if (code >= 0xff10 && code <= 0xff5a) return foldOfAscii(code - 0xfee0)
-  return code >= 0xff00 ? separator : code
-}
-
-function foldOfAscii(code: number): number {
   if (code === 35 || code === 43) return sharp
-  const character = String.fromCharCode(code)
-  return /[a-z0-9_]/i.test(character) ? character.toLowerCase().charCodeAt(0) : separator
+  // Private units are letters: a pattern names the end of a clause by one.
+  if (code === underscore || (code >= 0xe000 && code < 0xf900)) return code
+  if ((code >= 0x3040 && code <= 0x9fff) || isSyllable(code)) return alone
+  const letter = foldLetters()[code] ?? blank
+  return letter === blank ? separator : letter === skipped ? invisible : letter
 }

@@ -1,6 +1,6 @@
 import { type Message, type QueryType, queryTypes } from '../../core/chat/chat.ts'
 import { type LastTurn, readLastTurn } from '../segments/conversation.ts'
-import { type ConceptCounts, concepts, createConceptReader, isCodeType, requestsWeb } from './concepts.ts'
+import { createConceptReader, isCodeType, requestsWeb } from './concepts.ts'
 import { weighConversation } from './conversation-gain.ts'
 import { createDifficultyHead, type WeighedSignal } from './difficulty.ts'
 import { effortWords, type KeptEffort } from './effort.ts'
@@ -114,7 +114,6 @@ export function createReaders(
     const notions = getNotions(telling)
     const types = programTypes ?? getTypes(telling, tellingMeaning, notions)
     const queryType = likeliest(types)
-    const demand = scoreDemand(types, telling, tellingMeaning)
     // URLs count for web intent.
     const meaning = telling === features ? tellingMeaning : readMeaning(features)
     const urls = extractUrls(text)
@@ -133,16 +132,16 @@ export function createReaders(
       turn: kind,
       words: features.count,
     }
-    return { traits, telling, notions, demand }
+    return { traits, telling, notions }
   }
 
   const read: PromptAnalyzer = messages => {
     const turn = readLastTurn(messages)
-    const { traits, telling, notions, demand } = getTraits(turn)
+    const { traits, telling, notions } = getTraits(turn)
     const earlier = messages.length > 1 ? totalCharacters(messages) - turn.text.length : 0
     const own = difficulty.strongGain(telling, notions)
     const strongGain = weighConversation(turn, own, getGain)
-    return { ...traits, strongGain, complexity: getComplexity(demand, strongGain, earlier) }
+    return { ...traits, strongGain, complexity: getComplexity(strongGain, telling.count, earlier) }
   }
 
   return { read, readTraits: messages => getTraits(readLastTurn(messages)).traits, explain }
@@ -199,56 +198,11 @@ function totalCharacters(messages: readonly Message[]): number {
   return total
 }
 
-/** Base demand by query type, before length and wording count. */
-const baseDemand: Readonly<Record<QueryType, number>> = {
-  code: 0.38,
-  code_algorithm: 0.55,
-  debugging: 0.5,
-  analysis: 0.42,
-  writing: 0.25,
-  math: 0.48,
-  creative: 0.25,
-  planning: 0.42,
-  comparison: 0.32,
-  other: 0.12,
-}
-const bases = Float64Array.from(queryTypes, type => baseDemand[type])
-
-const hard = concepts.indexOf('hard')
-const simple = concepts.indexOf('simple')
-const detail = concepts.indexOf('detail')
-const stops = Array.from('.?!:;', character => character.charCodeAt(0))
-
 /**
- * Returns how demanding a text is (0–1): the demand of its type, plus word count, stated requirements and demanding
- * words. Each part is bounded, so that none decides on its own.
+ * Returns the complexity: 0 = any model can answer, 1 = the most capable model is needed. Never decreases with
+ * `strongGain`, the words of the request or the length of the earlier conversation.
  */
-function scoreDemand(types: Float64Array, features: Features, meaning: ConceptCounts): number {
-  const { count, symbols } = features
-  // Only polite phrases.
-  if (count === 0) return 0
-  let base = 0
-  for (let index = 0; index < bases.length; index++) base += (types[index] ?? 0) * (bases[index] ?? 0)
-  let ends = 0
-  for (const code of stops) ends += symbols[code] ?? 0
-  const length = Math.max(-0.08, Math.min(0.25, 0.08 * Math.log2((count + 1) / 16)))
-  const clauses = Math.min(0.08, 0.01 * ends)
-  const required = Math.min(0.1, 0.025 * (meaning.times[detail] ?? 0))
-  // A plain word lowers the demand only in short prompts; long prompts contain some by chance.
-  const plain = Math.min(0.15, 0.08 * (meaning.times[simple] ?? 0)) * Math.min(1, 24 / (count + 1))
-  const wording = Math.min(0.3, 0.07 * (meaning.times[hard] ?? 0))
-  return between(base + length + clauses + required + wording - plain)
-}
-
-/**
- * Returns the complexity used for routing: 0 = any model can answer, 1 = the most capable model is needed. Never
- * decreases with `demand`, `strongGain` or the length of the earlier conversation.
- */
-function getComplexity(demand: number, strongGain: number, earlierCharacters: number): number {
+function getComplexity(strongGain: number, words: number, earlierCharacters: number): number {
   const history = Math.min(0.1, 0.02 * Math.log2(1 + earlierCharacters / 4000))
-  return between((demand + strongGain) / 2 + history)
-}
-
-function between(value: number): number {
-  return Math.max(0, Math.min(1, value))
+  return Math.min(1, strongGain / 2 + 0.05 * Math.log2(1 + words) + history)
 }
