@@ -97,6 +97,8 @@ export async function openIdentity(config: Config, parts: IdentityParts, undo: A
     getSecret: derivedSecrets(stableSecret, 'idempotency'),
     /** Returns the name under which a provider caches an account's conversation: the same on every gateway instance. */
     getPromptCacheKey: (accountId: string, name: string) => getCacheSecret(JSON.stringify([accountId, name])),
+    /** Secret of the digests of conversations, the same on every gateway instance. */
+    conversationSecret: derivedSecrets(stableSecret, 'conversations')(''),
     /** Seals reasoning that clients send back with the next turn. */
     reasoningSeal: createReasoningSeal(secret, previousSecret),
     /** Seals the secrets of two-factor sign-in. */

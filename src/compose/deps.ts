@@ -2,7 +2,6 @@
  * Composition root: opens for each port the embedded default or the configured implementation. Only this folder knows
  * which implementation serves a port.
  */
-import { randomBytes } from 'node:crypto'
 import packageJson from '../../package.json'
 import type { Config } from '../config/config.ts'
 import { createConfigReload } from '../config/reload.ts'
@@ -172,7 +171,7 @@ async function openAll(given: Config, options: DepsOptions, undo: AsyncDisposabl
     ...identity,
     ...consoleParts,
     ...content,
-    ...openRequestState(config, clock),
+    ...openRequestState(config, clock, identity.conversationSecret),
     rules,
     shadow,
     observe,
@@ -272,8 +271,8 @@ function createReadiness({ fill }: Pick<Usage['records'], 'fill'>) {
 }
 
 /** State of recent requests in the memory of this process; a restart loses it. */
-function openRequestState(config: Config, clock: Clock) {
-  const ties = createCacheAffinity(clock, randomBytes(32))
+function openRequestState(config: Config, clock: Clock, conversationSecret: string) {
+  const ties = createCacheAffinity(clock, conversationSecret)
   return {
     // As a rejection it is logged, and the process goes on.
     ticker: createTicker(clock, thrown => void Promise.reject(thrown)),

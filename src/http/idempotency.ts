@@ -112,7 +112,10 @@ export async function claimIdempotencyKey(
  * Secrets derived from the session secret for one purpose, so that all gateways of one database agree. During a rotation the
  * previous secret stays in use, because instances that know only that one must derive the same.
  */
-export function derivedSecrets(gatewaySecret: string, purpose: 'idempotency' | 'prompt cache'): (of: string) => string {
+export function derivedSecrets(
+  gatewaySecret: string,
+  purpose: 'idempotency' | 'prompt cache' | 'conversations',
+): (of: string) => string {
   return of => hmac(gatewaySecret, `${purpose} of ${of}`)
 }
 

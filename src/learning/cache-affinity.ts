@@ -1,16 +1,25 @@
 /**
  * Tracks conversations by their beginning: which model answered, what it has cached, and the state of the task. Keyed by a
- * keyed SHA-256 of account and beginning, which is meaningless elsewhere. Entries are short-lived.
+ * keyed SHA-256 of account and beginning, which is meaningless elsewhere. Entries are short-lived. Instances of one secret
+ * share them as notes, which travel with the meter's calls.
  */
 
+import { type Static, Type } from '@sinclair/typebox'
 import type { ChatRequest, Message } from '../core/chat/chat.ts'
 import { type AutomaticCacheMarks, leastCachedCharacters } from '../core/chat/provider-features.ts'
 import type { Clock } from '../core/ports.ts'
 import { createRecentMap } from '../core/text/recent-map.ts'
 import { asksForHour } from '../core/usage/source-charges.ts'
+import { strictObject, validate } from '../core/validation/validate.ts'
+import type { ConversationNote } from '../limits/meter.ts'
 import type { CacheAffinity, CachePlace } from '../models/cache-affinity.ts'
 import { getPromptCache } from '../models/catalog.ts'
-import { type ConversationState, leastCachedTokens, settleTurn } from '../models/conversation.ts'
+import {
+  type ConversationState,
+  conversationStateSchema,
+  leastCachedTokens,
+  settleTurn,
+} from '../models/conversation.ts'
 import type { ChosenEffort } from '../models/effort.ts'
 
 export type CacheAffinityTracker = {
@@ -21,6 +30,10 @@ export type CacheAffinityTracker = {
   of(accountId: string, request: ChatRequest): CacheAffinity | null
   /** Returns the state of this conversation; null = nothing is known of it. */
   find(accountId: string, request: ChatRequest): ConversationState | null
+  /** Returns the digest under which instances share this conversation; null = it has no earlier turn. */
+  nameShared(accountId: string, request: ChatRequest): string | null
+  /** Takes over what another instance noted of this conversation. Returns false if this one knows it already. */
+  adopt(accountId: string, request: ChatRequest, note: string): boolean
   /** Returns a keyed digest of a text of an account. */
   digest(accountId: string, text: string): string
   /** Returns which beginning of this request was sent within the last minutes, to any model; null = none. */
@@ -32,7 +45,7 @@ export type CacheAffinityTracker = {
   tokensBefore(accountId: string, request: ChatRequest, model: string): number
   /**
    * Records an answered request. `isCached`: the upstream read its input from the cache, or wrote it; null = it reported
-   * neither, but may have written it.
+   * neither, but may have written it. Returns the note for other instances; null = without a state there is none.
    */
   answered(
     accountId: string,
@@ -49,25 +62,33 @@ export type CacheAffinityTracker = {
       readonly estimatedTokens: number
       readonly microcents: number
     },
-  ): void
+  ): ConversationNote | null
 }
 
-type Line = Required<CacheAffinity> & {
-  readonly state: ConversationState | null
-  readonly at: number
+/** What instances share of a conversation. */
+const lineSchema = strictObject({
+  model: Type.String(),
+  tokens: Type.Number(),
+  place: strictObject({ host: Type.String(), account: Type.Union([Type.String(), Type.Null()]) }),
+  state: Type.Union([conversationStateSchema, Type.Null()]),
   /** How long the provider keeps it after its last use, in milliseconds. */
-  readonly keptMs: number
+  keptMs: Type.Number(),
   /** True if a repeated request in time found nothing cached. */
-  readonly missed: boolean
+  missed: Type.Boolean(),
+})
+
+type Line = Static<typeof lineSchema> & {
+  /** Monotonic and epoch milliseconds. */
+  readonly at: number
+  readonly notedAt: number
 }
 
 const maximumTies = 10_000
 /** Characters of a beginning that are compared, in addition to its length. */
 const comparedCharacters = 8_192
 
-/** Creates an empty tracker. `salt` is secret and lives as long as the tracker. */
-export function createCacheAffinity(clock: Pick<Clock, 'monotonic'>, salt: Uint8Array): CacheAffinityTracker {
-  const secret = Buffer.from(salt).toString('base64')
+/** Creates an empty tracker. Instances with the same secret share conversations. */
+export function createCacheAffinity(clock: Pick<Clock, 'now' | 'monotonic'>, secret: string): CacheAffinityTracker {
   const lines = createRecentMap<Line>(maximumTies)
 
   const fresh = (key: string | null, keptMs?: number): Line | null => {
@@ -126,13 +147,23 @@ export function createCacheAffinity(clock: Pick<Clock, 'monotonic'>, salt: Uint8
       if (line === undefined || line.state === null || age > Math.max(stateMs, line.keptMs)) return null
       return line.missed || age > line.keptMs ? { ...line.state, cachedTokens: 0 } : line.state
     },
+    nameShared: (accountId, request) => (continues(request) ? getKeys(accountId, request).conversation : null),
+    adopt(accountId, request, note) {
+      const key = getKeys(accountId, request).conversation
+      const line = readNote(key, note, lines.get(key)?.notedAt ?? 0)
+      if (line === null) return false
+      const at = clock.monotonic() - Math.max(0, clock.now() - line.notedAt)
+      lines.set(key, { ...line, at, state: line.state && { ...line.state, spentAt: at } })
+      return true
+    },
     digest: (accountId, text) => name(accountId, 'text', text).slice(0, digestCharacters),
     answered(accountId, request, by) {
       const { model, inputTokens, isCached, place, turn } = by
       const isLong = request.bodyCharacters >= leastCachedCharacters
-      if (!isLong && turn === null) return
+      if (!isLong && turn === null) return null
       const { conversation, system, systemTokens } = getKeys(accountId, request)
       const keptMs = keptFor(request, model)
+      const notedAt = clock.now()
       const note = (key: string | null, inputs: number, before: ConversationState | null) => {
         const tokens = isLong && inputs >= leastCachedTokens ? inputs : 0
         if (key === null || (tokens === 0 && before === null)) return
@@ -144,10 +175,14 @@ export function createCacheAffinity(clock: Pick<Clock, 'monotonic'>, salt: Uint8
           before === null
             ? null
             : settleTurn(before, { ...by, cachedTokens: missed ? 0 : tokens, at: clock.monotonic() })
-        lines.set(key, { model, tokens, place, state, at: clock.monotonic(), keptMs, missed })
+        const noted = { model, tokens, place, state, keptMs, missed }
+        lines.set(key, { ...noted, at: clock.monotonic(), notedAt })
+        return noted
       }
-      note(conversation, inputTokens, turn)
       note(system, Math.min(systemTokens, inputTokens), null)
+      const noted = note(conversation, inputTokens, turn)
+      if (noted === undefined || turn === null) return null
+      return { name: conversation, text: `${conversation} ${notedAt} ${JSON.stringify(noted)}` }
     },
   }
 }
@@ -157,6 +192,19 @@ type Keys = { readonly conversation: string; readonly system: string | null; rea
 /** How long the state of a conversation is kept after its last turn: people come back to a task after hours. */
 const stateMs = 12 * 3_600_000
 const digestCharacters = 16
+
+/** Reads a note about the conversation of this digest that is newer than `after`; null = another one or an older one. */
+function readNote(name: string, note: string, after: number): Omit<Line, 'at'> | null {
+  const [ofName, notedAt, ...json] = note.split(' ')
+  if (ofName !== name || !(Number(notedAt) > after)) return null
+  try {
+    return { ...validate(lineSchema, JSON.parse(json.join(' '))), notedAt: Number(notedAt) }
+  } catch {
+    // Another version wrote it.
+    return null
+  }
+}
+
 const charactersPerToken = 4
 
 /** Returns how long the model's provider keeps what the client asked it to keep, in milliseconds. */

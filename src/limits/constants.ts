@@ -39,6 +39,9 @@ export const failuresLoggedEveryMs = 1_000
 /** Redis forgets an account without requests after this time. */
 export const keepMs = 172_800_000
 
+/** Redis forgets the notes of an account's conversations after this time without a new one. */
+export const notesKeptMs = 12 * 3_600_000
+
 /** Accounts in one call of a report: Redis is blocked for about 5 ms by as many. */
 export const accountsPerCall = 100
 /** Requests in one call of a report: Redis is blocked for about 20 ms by as many. */

@@ -31,7 +31,15 @@ export type AdmissionRequest = {
   readonly outputPrice: number
   /** Integer of 1e-8 USD in addition to tokens (web search, page fetches). */
   readonly extraMicrocents: number
+  /** Digest of a conversation whose note is asked for; absent = none. */
+  readonly conversation?: string
 }
+
+/**
+ * What gateway instances share of a conversation, without content. The store keeps one note for each beginning of a digest, so
+ * that an account has a bounded number of them; a text begins with its digest.
+ */
+export type ConversationNote = { readonly name: string; readonly text: string }
 
 export type Reservation = {
   readonly requestId: string
@@ -52,7 +60,13 @@ export type LimitErrorCode =
   | 'monthly_cost_exceeded'
 
 export type Admission =
-  | { readonly admitted: true; readonly reservation: Reservation; readonly quotaStatus: QuotaStatus }
+  | {
+      readonly admitted: true
+      readonly reservation: Reservation
+      readonly quotaStatus: QuotaStatus
+      /** The text of a note, perhaps of another conversation; absent = none. */
+      readonly note?: string
+    }
   | {
       readonly admitted: false
       readonly code: LimitErrorCode
@@ -74,6 +88,8 @@ export type Settlement = {
   /** True for accounts that pay for all usage, also beyond the reservation; absent = at most the reserved amount. */
   readonly isOwedInFull?: true
   readonly record: UsageRecord
+  /** The conversation after the request; null = there is nothing to note. */
+  readonly note?: ConversationNote | null
 }
 
 /** Usage of an open request so far, as it would be settled if it ended now. */

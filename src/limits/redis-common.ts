@@ -10,6 +10,7 @@
  *   <account>:minute     sorted set: admissions by millisecond
  *   <account>:leases     sorted set: open requests by expiry
  *   <account>:held       hash: instance → `tokens:cost:expiry`, its allowance
+ *   <account>:notes      hash: beginning of a conversation's digest → its note
  *   <account>:scopes     set: names of scopes that have keys
  *   <account>|<scope>    hash: g, day, tokens, cost, month, monthCost; and its sets, as of the account
  *

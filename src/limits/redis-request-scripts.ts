@@ -1,6 +1,6 @@
 /** The scripts of a request: admission and settlement (`redis-common.ts` describes the keys). */
 import { script } from '../core/limits/redis.ts'
-import { keepMs, minuteMs } from './constants.ts'
+import { keepMs, minuteMs, notesKeptMs } from './constants.ts'
 import { change, expire, forget, guard, prelude, reset } from './redis-common.ts'
 
 /**
@@ -8,10 +8,10 @@ import { change, expire, forget, guard, prelude, reset } from './redis-common.ts
  * requests, and per request: ID, limits (requests, concurrent requests, tokens, cost), requested cap with its tokens and
  * cost, fair share (1 or 0), `input tokens:choices:` cost of the input and of one token of every choice, each as
  * `quotient:remainder` of a million (so that every product is exact), number of scopes, and per scope: name, limits
- * (requests, concurrent requests, tokens, cost, cost of the month; empty = unlimited). Without costs of input and output it increases an
- * open reservation to these tokens and cost, or changes nothing.
+ * (requests, concurrent requests, tokens, cost, cost of the month; empty = unlimited), and the field of the note of its conversation
+ * (empty = none). Without costs of input and output it increases an open reservation to these tokens and cost, or changes nothing.
  *
- * Replies per request {code, wait, cap, tokens, cost, day, requests, reset, tokens, cost, open, now, place}: code 1 =
+ * Replies per request {code, wait, cap, tokens, cost, day, requests, reset, tokens, cost, open, now, place, note}: code 1 =
  * admitted, 2 to 6 = a limit is reached, of the scope at `place` or of the account, 7 = it would be admitted, 8 = only the
  * allowances of instances are in the way; 0 = the account is not loaded, {-2, day} = a scope is not.
  */
@@ -160,7 +160,7 @@ local function admitAll(account, at)
   local starts, fields, next = {}, {'g', 'day', 'tokens', 'cost', 'at'}, at + 1
   for index = 1, ARGV[at] do
     starts[index], fields[index * 2 + 4], fields[index * 2 + 5] = next, 'l:' .. ARGV[next], 'x:' .. ARGV[next]
-    next = next + 11 + ARGV[next + 10] * 6
+    next = next + 12 + ARGV[next + 10] * 6
   end
   expire(account)
   local has = call('HMGET', account, unpack(fields))
@@ -173,7 +173,9 @@ local function admitAll(account, at)
   for index, start in ipairs(starts) do
     -- Another call of the same turn may be about the same request.
     local held = leases[fields[index * 2 + 4]] or has[index * 2 + 4]
-    replies[#replies + 1] = admit(own, scopes, start, held, has[index * 2 + 5], time, newest, leases)
+    local reply, field = admit(own, scopes, start, held, has[index * 2 + 5], time, newest, leases), ARGV[start + 11 + ARGV[start + 10] * 6]
+    if reply[1] == 1 and field ~= '' then reply[14] = call('HGET', account .. ':notes', field) end
+    replies[#replies + 1] = reply
   end
   local written = {}
   for field, detail in pairs(leases) do
@@ -198,7 +200,7 @@ return replies
 
 /**
  * Settles requests, those of one account together: in ARGV 3… per account: number of requests, and per request: ID, tokens,
- * cost, and if it was admitted from an allowance its detail (as in l:), else empty. Replies per request {1, day, tokens,
+ * cost, if it was admitted from an allowance its detail (as in l:), else empty, and the field and the text of its note. Replies per request {1, day, tokens,
  * cost, open, now}; {2, …} if there was nothing to settle; {0} if the account is not loaded, which then counts the request
  * when it loads. A repeated settlement changes nothing.
  */
@@ -207,21 +209,25 @@ local replies = {}
 local function settleAll(account, at)
   local fields, count = {'g', 'day', 'tokens', 'cost', 'month', 'r'}, ARGV[at] - 0
   for index = 0, count - 1 do
-    local id = ARGV[at + 1 + index * 4]
+    local id = ARGV[at + 1 + index * 6]
     fields[index * 2 + 7], fields[index * 2 + 8] = 'l:' .. id, 'x:' .. id
   end
   local has = call('HMGET', account, unpack(fields))
   local isLoaded, isChanged = has[1] == generation, false
   local isGone = not isLoaded and has[6] ~= generation and reset(account)
   if not isLoaded and has[6] ~= generation then has = {} end
-  local statuses, ended, marks, sets = {}, {}, {}, {}
+  local statuses, ended, marks, sets, notes = {}, {}, {}, {}, {}
   for index = 0, count - 1 do
-    local first = at + 1 + index * 4
+    local first = at + 1 + index * 6
     local id, tokens, cost, detail = ARGV[first], ARGV[first + 1], ARGV[first + 2], ARGV[first + 3]
     local open, over = has[index * 2 + 7], has[index * 2 + 8]
     local known = open or over or (detail ~= '' and not isGone and detail)
     statuses[index + 1] = known and 1 or 2
     if known then
+      if ARGV[first + 4] ~= '' then
+        notes[#notes + 1] = ARGV[first + 4]
+        notes[#notes + 1] = ARGV[first + 5]
+      end
       local hadTokens, hadCost, cap, day, admitted, names = match(known, lease)
       if not open and not over then
         hadTokens, hadCost = 0, 0
@@ -252,11 +258,15 @@ local function settleAll(account, at)
     call('HDEL', account, unpack(marks))
     call('ZREM', account .. ':leases', unpack(ended))
   end
+  if #notes > 0 then
+    call('HSET', account .. ':notes', unpack(notes))
+    call('PEXPIRE', account .. ':notes', ${notesKeptMs})
+  end
   local open = isLoaded and call('ZCARD', account .. ':leases')
   for _, status in ipairs(statuses) do
     replies[#replies + 1] = isLoaded and {status, has[2], has[3], has[4], open, now} or {0}
   end
-  return at + 1 + count * 4
+  return at + 1 + count * 6
 end
 local at = 3
 for index = 2, #KEYS do at = settleAll(KEYS[index], at) end

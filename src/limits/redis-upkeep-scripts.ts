@@ -229,7 +229,7 @@ local call, account = redis.call, KEYS[1]
 for _, name in ipairs(call('SMEMBERS', account .. ':scopes')) do
   for _, suffix in ipairs({'', ':minute', ':leases', ':held'}) do call('DEL', account .. '|' .. name .. suffix) end
 end
-for _, suffix in ipairs({'', ':minute', ':leases', ':held', ':scopes'}) do call('DEL', account .. suffix) end
+for _, suffix in ipairs({'', ':minute', ':leases', ':held', ':notes', ':scopes'}) do call('DEL', account .. suffix) end
 call('HSET', account, 'gone', '1')
 call('PEXPIRE', account, ${keepMs})
 return 1

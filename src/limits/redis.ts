@@ -13,7 +13,7 @@ import type { OwnAccount, toAllowanceRows } from './allowance.ts'
 import { allowanceMs, answerMs, leaseMs, reportGraceMs } from './constants.ts'
 import type { StatusCounters } from './counters.ts'
 import { getCosts, unreached } from './decide.ts'
-import type { AdmissionRequest, LimitErrorCode, OpenReservation, Reservation } from './meter.ts'
+import type { AdmissionRequest, ConversationNote, LimitErrorCode, OpenReservation, Reservation } from './meter.ts'
 import { admitScript, settleScript } from './redis-request-scripts.ts'
 import { beginScript, checkScript, loadScript, reportedScript, reportScript } from './redis-upkeep-scripts.ts'
 import { spentBy } from './usage-records.ts'
@@ -77,6 +77,7 @@ export type RedisDecision = {
   readonly retryAfterMs: number
   readonly reservation: Reservation
   readonly counted: StatusCounters
+  readonly note: string | null
 }
 
 /** A request that ended; `detail` is in the form of the scripts. */
@@ -245,12 +246,18 @@ export function createRedisStore(options: RedisStoreOptions, generation: (partit
     },
 
     /**
-     * Releases a reservation and counts its usage. `detail` is that of a request that Redis has not admitted, else empty.
-     * Returns the counters afterwards, without those of the minute; null = the account is not loaded, or there was nothing
-     * to settle.
+     * Releases a reservation, counts its usage, and keeps the note of its conversation. `detail` is that of a request that
+     * Redis has not admitted, else empty. Returns the counters afterwards, without those of the minute; null = the account is
+     * not loaded, or there was nothing to settle.
      */
-    async settle({ accountId, requestId }: Reservation, spent: DailyUsage, detail: string) {
-      const reply = await settlements([accountId, requestId, whole(spent.tokens), whole(spent.microcents), detail])
+    async settle(
+      { accountId, requestId }: Reservation,
+      spent: DailyUsage,
+      { detail, note }: { readonly detail: string; readonly note: ConversationNote | null },
+    ) {
+      const noted = [getNoteField(note?.name), note?.text ?? '']
+      const used = [whole(spent.tokens), whole(spent.microcents)]
+      const reply = await settlements([accountId, requestId, ...used, detail, ...noted])
       if (reply[0] !== 1) return null
       const [, day = 0, tokens = 0, microcents = 0, open = 0, at = 0] = reply.map(Number)
       const ofDay = toDayCounters(at, clock.now())
@@ -304,6 +311,9 @@ export function createRedisStore(options: RedisStoreOptions, generation: (partit
   }
 }
 
+/** Returns the field of a conversation's note: one of 4,096, by two characters of base64. Empty = it has none. */
+const getNoteField = (name = '') => name.slice(0, 2)
+
 /** Returns a number in the form that the scripts expect. */
 const whole = (number: number) => String(Math.round(number))
 
@@ -342,7 +352,12 @@ function admitValues(request: AdmissionRequest): string[] {
 
 /** Returns a request in the form of the script; `amounts` is what it would reserve. */
 function toValues(
-  { requestId, limits, scopes = noScopes }: Pick<AdmissionRequest, 'requestId' | 'limits' | 'scopes'>,
+  {
+    requestId,
+    limits,
+    scopes = noScopes,
+    conversation,
+  }: Pick<AdmissionRequest, 'requestId' | 'limits' | 'scopes' | 'conversation'>,
   amounts: readonly string[],
 ): string[] {
   return [
@@ -354,6 +369,7 @@ function toValues(
     ...amounts,
     String(scopes.length),
     ...scopes.flatMap(scopeValues),
+    getNoteField(conversation),
   ]
 }
 
@@ -380,6 +396,7 @@ function toDecision(
   const [code = 0, wait = 0, outputCap = 0, reservedTokens = 0, reservedMicrocents = 0, day = 0, ...counters] =
     reply.map(Number)
   const [requests = 0, resetMs = 0, tokens = 0, microcents = 0, open = 0, at = 0, place = 0] = counters
+  const note = reply[13]
   const outcome = codes[code] ?? 'allocated'
   // Redis knows no calendar beyond the present month.
   const waitMs = outcome === 'monthly_cost_exceeded' ? untilNextMonth(at) : wait
@@ -389,5 +406,6 @@ function toDecision(
     retryAfterMs: Math.max(1, Math.ceil(waitMs)),
     reservation: { requestId, accountId, outputCap, reservedTokens, reservedMicrocents, day },
     counted: { requests, minuteEndsAt: now + resetMs, ...toDayCounters(at, now), tokens, microcents, open },
+    note: typeof note === 'string' ? note : null,
   }
 }

@@ -27,6 +27,7 @@ import { unreached } from './decide.ts'
 import type {
   Admission,
   AdmissionRequest,
+  ConversationNote,
   InterimUsage,
   LimitReached,
   Meter,
@@ -120,12 +121,12 @@ export class SharedMeter implements Meter {
     this.requests.mustBeWritable()
     const decided = await this.decided(request, 'admit')
     if (decided === null) return this.admitFromAllowance(request)
-    const { outcome, scope, retryAfterMs, reservation } = decided
+    const { outcome, scope, retryAfterMs, reservation, note } = decided
     const quotaStatus = this.status(accountId, limits)
     if (outcome === 'allocated') throw undecided('other instances hold the remaining amounts')
     if (outcome !== 'admitted') return { admitted: false, code: outcome, scope, retryAfterMs, quotaStatus }
     noteAdmitted(this.own(accountId), request, reservation, this.options.clock.now())
-    return { admitted: true, reservation, quotaStatus }
+    return { admitted: true, reservation, quotaStatus, ...(note === null ? {} : { note }) }
   }
 
   async check(request: AdmissionRequest): Promise<LimitReached | null> {
@@ -165,7 +166,10 @@ export class SharedMeter implements Meter {
 
   async settle(settlement: Settlement): Promise<QuotaStatus> {
     const { accountId } = settlement.reservation
-    const limits = await this.requests.settle(settlement, (open, spent) => this.settleInRedis(this.end(open, spent)))
+    const { note = null } = settlement
+    const limits = await this.requests.settle(settlement, (open, spent) =>
+      this.settleInRedis(this.end(open, spent), note),
+    )
     return this.status(accountId, limits)
   }
 
@@ -352,21 +356,24 @@ export class SharedMeter implements Meter {
   }
 
   /** Counts a settlement in Redis, now or when it is back. Its request waits at most `limitsMs` for it. Never throws. */
-  private settleInRedis(pending: Pending): Promise<void> {
+  private settleInRedis(pending: Pending, note: ConversationNote | null = null): Promise<void> {
     const presence = this.presenceOf(pending.reservation)
     this.pending.set(pending.reservation.requestId, pending)
     const settle = async () => {
-      if (await presence.here()) await this.sendSettlement(pending).catch(cause => this.missed(cause, presence))
+      if (await presence.here()) await this.sendSettlement(pending, note).catch(cause => this.missed(cause, presence))
     }
     const { redis, deadlines } = this.options
     return redis.within(settle(), deadlines.limitsMs).catch(() => {})
   }
 
-  /** Sends a settlement. Throws errors of Redis. Any other is one of this call: a repetition would fail too. */
-  private async sendSettlement(pending: Pending): Promise<void> {
+  /**
+   * Sends a settlement. Throws errors of Redis. Any other is one of this call: a repetition would fail too. A later one has no
+   * note: its conversation may have gone on.
+   */
+  private async sendSettlement(pending: Pending, note: ConversationNote | null = null): Promise<void> {
     const { reservation, spent, detail } = pending
     const { accountId } = reservation
-    const settled = await this.store.settle(reservation, spent, detail).catch((cause: unknown) => {
+    const settled = await this.store.settle(reservation, spent, { detail, note }).catch((cause: unknown) => {
       if (isOfRedis(cause)) throw cause
       return this.missed(cause, this.presenceOf(reservation))
     })

@@ -3,41 +3,44 @@
  * model, for its prompt cache and its style; trouble raises the effort first and the model once. Holds no content: only
  * counters, names and keyed digests.
  */
-import type { ReasoningEffort } from '../core/chat/chat.ts'
+import { type Static, Type } from '@sinclair/typebox'
+import { type ReasoningEffort, reasoningEfforts } from '../core/chat/chat.ts'
+import { oneOf, strictObject } from '../core/validation/validate.ts'
 import { type Level, levels } from './capability-levels.ts'
 import { type ChosenEffort, isAbove, mostRaised } from './effort.ts'
 import { burnHalfLifeMs } from './runaway.ts'
 import { discountScore } from './scoring.ts'
 
 /** State of a conversation after a turn. */
-export type ConversationState = {
+export const conversationStateSchema = strictObject({
   /** `provider/model` of the last turn, and its effort. */
-  readonly model: string
-  readonly effort: ChosenEffort
+  model: Type.String(),
+  effort: Type.Union([oneOf(reasoningEfforts), Type.Null()]),
   /** Highest level of the task. */
-  readonly level: Level
+  level: oneOf(levels),
   /** Steps by which trouble has raised the effort of the task. */
-  readonly raised: number
+  raised: Type.Integer({ minimum: 0, maximum: mostRaised }),
   /** Changes of model within the task. */
-  readonly switches: number
-  readonly turns: number
+  switches: Type.Integer(),
+  turns: Type.Integer(),
   /** Signs of trouble since the last step. */
-  readonly trouble: number
+  trouble: Type.Integer(),
   /** Turns in a row without progress: an error, or the call of the turn before. */
-  readonly stalled: number
+  stalled: Type.Integer(),
   /** Digests of the last failed tool result, of the last calls, and of the last request; empty = none. */
-  readonly error: string
-  readonly call: string
-  readonly request: string
+  error: Type.String(),
+  call: Type.String(),
+  request: Type.String(),
   /** Input of the last turn as the provider counted it, and as a multiple of the gateway's estimate. */
-  readonly inputTokens: number
-  readonly inputRatio: number
+  inputTokens: Type.Number(),
+  inputRatio: Type.Number(),
   /** Input tokens that its provider probably has cached. */
-  readonly cachedTokens: number
+  cachedTokens: Type.Number(),
   /** Spending, of which older parts count less (`runaway.ts`), at a monotonic time in milliseconds. */
-  readonly spentMicrocents: number
-  readonly spentAt: number
-}
+  spentMicrocents: Type.Number(),
+  spentAt: Type.Number(),
+})
+export type ConversationState = Readonly<Static<typeof conversationStateSchema>>
 
 /** What a request tells about its turn. */
 export type TurnFacts = {

@@ -7,6 +7,7 @@ import { findScopes, findTags, isProjectScope } from '../core/request/tags.ts'
 import { highestPrices, toUsd } from '../core/usage/money.ts'
 import { highestSourceCharges } from '../core/usage/source-charges.ts'
 import { GatewayError } from '../core/validation/errors.ts'
+import type { CacheAffinityTracker } from '../learning/cache-affinity.ts'
 import type { Admission, AdmissionRequest, LimitErrorCode, LimitReached, Meter, Reservation } from '../limits/meter.ts'
 import { noWeb, type WebPlan, type WebUse } from '../web/web-plan.ts'
 import { highestUsage, reservedInput, reservedTerms } from './affordable.ts'
@@ -22,10 +23,13 @@ type Admitted = {
   readonly plan: Route
   /** Web access that the plan does without; null = none. */
   readonly web: WebUse | null
+  /** What another instance may have noted of the conversation; absent = nothing. */
+  readonly note?: string
 }
 
 export type AdmitDeps = {
   readonly meter: Pick<Meter, 'admit' | 'raise'>
+  readonly ties: Pick<CacheAffinityTracker, 'nameShared' | 'adopt'>
   readonly clock: Pick<Clock, 'now'>
   readonly config: { readonly defaultMaxOutputTokens: number }
 }
@@ -38,14 +42,41 @@ export type AdmitDeps = {
 export async function admit(deps: AdmitDeps, input: AdmissionInput): Promise<Admitted> {
   const { caller, plan } = input
   checkPaid(deps, caller)
-  const admission = await deps.meter.admit(toAdmissionRequest(deps, input))
-  if (admission.admitted) return { reservation: await withAddedInput(deps, input, admission), plan, web: null }
+  const conversation = plan.turn === null ? null : deps.ties.nameShared(caller.accountId, input.request)
+  const asked = { ...toAdmissionRequest(deps, input), ...(conversation === null ? {} : { conversation }) }
+  const admission = await deps.meter.admit(asked)
+  if (admission.admitted) {
+    const { note } = admission
+    const reservation = await withAddedInput(deps, input, admission)
+    return { reservation, plan, web: null, ...(note === undefined ? {} : { note }) }
+  }
   if (plan.web === noWeb || !isDaily(admission.code)) throw refusal(admission, caller)
   const reduced = plan.withoutWeb()
   const second = await deps.meter.admit(toAdmissionRequest(deps, { ...input, plan: reduced }))
   if (!second.admitted) throw refusal(second, caller)
   const reservation = await withAddedInput(deps, { ...input, plan: reduced }, second)
   return { reservation, plan: reduced, web: { ...nothingLookedUp, leftOut: listRefusedSources(plan.web) } }
+}
+
+/**
+ * Returns the plan and the reservation of a request whose conversation another instance has answered: `replan` then plans with
+ * what that one noted. They stay as they are if there is nothing new, or if the account cannot pay for the other plan.
+ */
+export async function rejoin(
+  { meter, ties }: Pick<AdmitDeps, 'meter' | 'ties'>,
+  { caller, request }: Pick<AdmissionInput, 'caller' | 'request'>,
+  { note, ...admitted }: Pick<Admitted, 'reservation' | 'plan' | 'note'>,
+  replan: () => Route,
+): Promise<Pick<Admitted, 'reservation' | 'plan'>> {
+  if (note === undefined || !ties.adopt(caller.accountId, request, note)) return admitted
+  const { reservation } = admitted
+  const plan = replan()
+  const { inputTokens, outputCap, microcents } = highestUsage({ plan, request }, plan.first, reservation)
+  const tokens = Math.max(inputTokens + outputCap * plan.choices, reservation.reservedTokens)
+  const cost = Math.max(microcents + plan.web.microcents, reservation.reservedMicrocents)
+  if (tokens === reservation.reservedTokens && cost === reservation.reservedMicrocents) return { reservation, plan }
+  const raised = await meter.raise(reservation, tokens, cost)
+  return raised === null ? admitted : { reservation: raised, plan }
 }
 
 /**
@@ -76,7 +107,7 @@ async function withAddedInput(
   return reservation
 }
 
-export type AdmissionCheckDeps = Omit<AdmitDeps, 'meter'> & {
+export type AdmissionCheckDeps = Omit<AdmitDeps, 'meter' | 'ties'> & {
   /** Returns the error with which a request would be rejected now; null = it would be admitted. Reserves nothing. */
   readonly checkLimits: (request: AdmissionRequest) => Promise<LimitReached | null>
 }

@@ -12,7 +12,7 @@ import type { UsageRecord } from '../core/usage/usage-record.ts'
 import type { RecentPrompts } from '../learning/recent-prompts.ts'
 import { estimateInputTokens } from '../text/tokens/tokens.ts'
 import { planWebAccess } from '../web/web-plan.ts'
-import { type AdmitDeps, admit } from './admit.ts'
+import { type AdmitDeps, admit, rejoin } from './admit.ts'
 import type { AttemptRun, CallRequest } from './attempt-run.ts'
 import { type PlanDecisionsDeps, planDecisions } from './decisions.ts'
 import { type EnhanceDeps, enhance, planRequestEnhancement } from './enhance.ts'
@@ -128,21 +128,17 @@ export async function answer(
         : planChat(planning, caller, ruled)
   const { request: question, plan: wanted, promptDigest, enhancement } = planned
   const admittedFrom = clock.monotonic()
-  const {
-    reservation,
-    plan,
-    web: webLeftOut,
-  } = await admit(deps, { requestId, caller, request: question, plan: wanted })
-  const admitted: AdmittedRequest = {
+  const accepted = await admit(deps, { requestId, caller, request: question, plan: wanted })
+  let admitted: AdmittedRequest = {
     requestId,
     ...started,
     trace: request.trace ?? null,
     promptDigest,
     caller,
     request: question,
-    plan,
+    plan: accepted.plan,
   }
-  const progress = createProgress(reservation, { route: started.startedMonotonic, admit: admittedFrom })
+  const progress = createProgress(accepted.reservation, { route: started.startedMonotonic, admit: admittedFrom })
   const { stages } = progress
   deps.observe.admitted(progress)
   request.admitted?.()
@@ -151,6 +147,12 @@ export async function answer(
   noteUsage()
   let receipt: ResponseSummary
   try {
+    if (accepted.note !== undefined) {
+      const joined = await rejoin(deps, admitted, accepted, () => planChat(planning, caller, ruled).plan)
+      progress.reservation = joined.reservation
+      admitted = { ...admitted, plan: joined.plan }
+    }
+    const { plan } = admitted
     stages.moderate = clock.monotonic()
     await screenAhead(deps, question, request.signal)
     const screened =
@@ -163,7 +165,7 @@ export async function answer(
     progress.enhancement = enhanced.enhancement
     stages.enrich = clock.monotonic()
     const prepared = await enrich(deps, enhanced, { accountId: caller.accountId, plan: plan.web, signal })
-    progress.web = prepared.web ?? webLeftOut
+    progress.web = prepared.web ?? accepted.web
     stages.call = clock.monotonic()
     const calling = {
       requestId,

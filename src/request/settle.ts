@@ -11,7 +11,7 @@ import { shadowKeyId } from '../core/usage/shadow.ts'
 import type { UsageRecord } from '../core/usage/usage-record.ts'
 import type { CacheAffinityTracker } from '../learning/cache-affinity.ts'
 import type { EstimateCalibrator } from '../learning/estimate-calibration.ts'
-import type { Meter } from '../limits/meter.ts'
+import type { ConversationNote, Meter } from '../limits/meter.ts'
 import { likelyInputTokens } from '../text/tokens/tokens.ts'
 import { type BaselineDeps, compareWithBaseline } from './baseline.ts'
 import { baseCost, expectedOutput, usualOutputTokens, usualWebTokens } from './cost-estimate.ts'
@@ -86,6 +86,7 @@ export async function settle(
       microcents: billed,
       ...(paysInFull(request.caller) && { isOwedInFull: true }),
       record,
+      note: outcome === 'completed' && learns ? updateEstimates(deps, request, cost) : null,
     })
   } finally {
     deps.observe.settled({
@@ -98,7 +99,6 @@ export async function settle(
     // A record that is not durable yet is billed all the same, so its request must not run again.
     if (settled !== undefined) await settled(record)
   }
-  if (outcome === 'completed' && learns) updateEstimates(deps, request, cost)
   return toResponseSummary(request, progress, cost)
 }
 
@@ -145,19 +145,19 @@ type EstimateDeps = {
 
 /**
  * Updates the in-memory state after an answered request: error of the cost estimate, output length, and the model whose
- * cache has the conversation's beginning.
+ * cache has the conversation's beginning. Returns the note of the conversation for other instances; null = none.
  */
 function updateEstimates(
   deps: EstimateDeps,
   { caller, request, plan: { analysis, web, turn, inputTokens: planned } }: AdmittedRequest,
   { response, model, rates, usage, parts, billed, hedge }: SettledCost,
-): void {
+): ConversationNote | null {
   // The length and the cost of a continued text are of two models.
-  if (model === null || rates === null || response === null || parts.length > 0) return
+  if (model === null || rates === null || response === null || parts.length > 0) return null
   const { accountId } = caller
   const { inputTokens, outputTokens } = usage
   const effort = getEffort(response.candidate, request)
-  deps.ties.answered(accountId, request, {
+  const note = deps.ties.answered(accountId, request, {
     model: fullName(model),
     inputTokens,
     isCached: isCached(response, usage),
@@ -173,7 +173,7 @@ function updateEstimates(
   const input = likelyInputTokens(request, model.provider) + usualWebTokens(web, model)
   const estimate = baseCost(rates, input, expected) + web.microcents
   // A model without a price has no estimate error, and a truncated output has no length of its own.
-  if (estimate === 0 || billed === 0) return
+  if (estimate === 0 || billed === 0) return note
   const isWhole = response.finishes.get(0) === 'stop'
   const usual = usualOutputTokens(model, scan) * request.choices
   // Some providers do not count reasoning on its own; that of several choices has no length of one.
@@ -184,6 +184,7 @@ function updateEstimates(
     lengthRatio: isWhole ? outputTokens / usual : null,
     costRatio: (billed - hedge) / estimate,
   })
+  return note
 }
 
 /** Returns whether the upstream used its prompt cache; null = it writes without saying so. */

@@ -1,6 +1,7 @@
 import { expect, test } from 'bun:test'
 import type { ChatRequest, Message } from '../../src/core/chat/chat.ts'
-import { createCacheAffinity } from '../../src/learning/cache-affinity.ts'
+import { type CacheAffinityTracker, createCacheAffinity } from '../../src/learning/cache-affinity.ts'
+import { nextState } from '../../src/models/conversation.ts'
 import { movableClock } from '../database/support.ts'
 import { askWith, user } from '../harness/ask.ts'
 
@@ -30,7 +31,7 @@ const by = (model: string, isCached: boolean | null = null) => ({
 
 function rig() {
   const clock = movableClock()
-  return { clock, book: createCacheAffinity(clock, new Uint8Array(32)) }
+  return { clock, book: createCacheAffinity(clock, 'secret') }
 }
 
 test('cache affinity: keeps a conversation with its model for five minutes, per account', () => {
@@ -118,4 +119,31 @@ test('cache affinity: lasts as long as the client asked the provider to keep the
   expect(book.of('acc_1', second)?.model).toBe('openai/a')
   clock.move(2 * 3_600_000)
   expect(book.of('acc_1', second)).toBeNull()
+})
+
+test('cache affinity: takes over a newer note of another instance with the same secret, and no other', () => {
+  const clock = movableClock()
+  const [here, there, foreign] = ['secret', 'secret', 'other'].map(secret => createCacheAffinity(clock, secret))
+  if (here === undefined || there === undefined || foreign === undefined) throw new Error('three trackers')
+  const facts = { kind: 'topic', level: 'strong', error: '', call: '', request: 'r', inputTokens: 2_000 } as const
+  const turn = { ...nextState(null, facts), model: 'openai/a', effort: 'low' as const }
+  const answer = (book: CacheAffinityTracker, model: string) =>
+    book.answered('acc_1', second, { ...by(model), turn, effort: 'low' })
+  const note = answer(there, 'openai/a')
+  if (note === null) throw new Error('a turn leaves a note')
+  expect(note.text).not.toContain('river')
+  expect([here.nameShared('acc_1', second), here.nameShared('acc_1', first)]).toEqual([note.name, null])
+  expect(foreign.nameShared('acc_1', second)).not.toBe(note.name)
+  expect(foreign.adopt('acc_1', second, note.text)).toBe(false)
+  expect(here.adopt('acc_1', second, note.text.replace('"low"', '"lower"'))).toBe(false)
+  clock.move(60_000)
+  expect(here.adopt('acc_1', second, note.text)).toBe(true)
+  expect(here.find('acc_1', second)).toMatchObject({ model: 'openai/a', effort: 'low', level: 'strong', turns: 1 })
+  expect(here.of('acc_1', second)?.model).toBe('openai/a')
+  expect([here, there].map(book => book.adopt('acc_1', second, note.text))).toEqual([false, false])
+  // What the other instance has cached ages with the time of the note.
+  clock.move(4 * 60_000 + 1)
+  expect(here.of('acc_1', second)).toBeNull()
+  answer(here, 'openai/b')
+  expect(here.adopt('acc_1', second, note.text)).toBe(false)
 })

@@ -7,7 +7,7 @@ import { projectTagName } from '../../src/core/request/tags.ts'
 import type { DailyUsage, UsageRecord } from '../../src/core/usage/usage-record.ts'
 import { leaseMs, renewMs, reportGraceMs } from '../../src/limits/constants.ts'
 import { createMemoryMeter } from '../../src/limits/memory.ts'
-import type { Reservation } from '../../src/limits/meter.ts'
+import type { AdmissionRequest, Reservation } from '../../src/limits/meter.ts'
 import type { SharedMeter } from '../../src/limits/shared.ts'
 import { eventually } from '../harness/eventually.ts'
 import { reportSkipped } from '../harness/needs.ts'
@@ -45,6 +45,34 @@ else {
   meterContract('shared meter', () => sharedRig(server))
 
   describe('limits in Redis', () => {
+    withRig(
+      'passes the note of a conversation to the next request of any instance, with the calls of a request',
+      async rig => {
+        const { meter, open, clock } = rig
+        const other = await open()
+        const text = 'abcd 1 {"level":"strong"}'
+        const reservation = admitted(await meter.admit(send('a', { conversation: 'abcd' })))
+        await meter.settle({ ...settlement(reservation, 1, 1, clock.now()), note: { name: 'abcd', text } })
+        const admitThere = (requestId: string, changes: Partial<AdmissionRequest>) =>
+          other.admit(send(requestId, changes))
+        expect(await admitThere('b', { conversation: 'abcd', scopes: [scope({ dailyTokens: 1_000 })] })).toMatchObject({
+          note: text,
+        })
+        expect(await admitThere('c', {})).not.toHaveProperty('note')
+        expect(await admitThere('d', { conversation: 'bbcd' })).not.toHaveProperty('note')
+        // A settlement without a note leaves the last one.
+        await other.settle(settlement(reservation, 1, 1, clock.now()))
+        expect(await admitThere('e', { conversation: 'abcd' })).toMatchObject({ note: text })
+        await server.command('FLUSHALL')
+        await other.renew()
+        await eventually(() => other.isShared())
+        clock.move(reportGraceMs)
+        const later = await admitThere('f', { conversation: 'abcd' })
+        expect(later.admitted).toBe(true)
+        expect(later).not.toHaveProperty('note')
+      },
+    )
+
     withRig(
       'releases a reservation when its instance is dead, and counts it once if it is settled later',
       async rig => {

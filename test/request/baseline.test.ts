@@ -44,7 +44,7 @@ const toUsage = (usage: Partial<TokenUsage>): TokenUsage => ({
 
 function rig(models: readonly Model[] = [small, strong, marked], baselineModel: string | null = null) {
   const clock = movableClock()
-  const ties = createCacheAffinity(clock, new Uint8Array(32))
+  const ties = createCacheAffinity(clock, 'secret')
   const endpoints = new Map(models.map(model => [model.provider, getCandidate(model).endpoint]))
   const deps: BaselineDeps = { catalog: buildCatalog(models), endpoints, config: { routing: { baselineModel } }, ties }
   return { deps, clock, ties }

@@ -37,6 +37,7 @@ const limits = {
   dailyTokens: 1_000_000_000_000,
   dailyCostMicrocents: Number.MAX_SAFE_INTEGER,
 }
+const ties = createCacheAffinity(systemClock, 'secret')
 const evaluation: Caller = { accountId: 'acc_1', keyId: 'key_1', plan: 'evaluation', limits }
 
 type Given = {
@@ -101,7 +102,7 @@ async function settled(given: Given) {
   const wanted = planFor(model, { request: chatRequest, inputTokens, choices, web: web?.microcents ?? 0 })
   const startedMonotonic = systemClock.monotonic()
   const { reservation, plan } = await admit(
-    { meter, clock: systemClock, config: readConfig({}) },
+    { meter, ties, clock: systemClock, config: readConfig({}) },
     { requestId: 'req_1', caller, request: chatRequest, plan: wanted },
   )
   const startedAt = systemClock.now()
@@ -133,7 +134,7 @@ async function settled(given: Given) {
     catalog: loadedCatalog,
     endpoints: new Map(),
     config: { routing: { baselineModel: null } },
-    ties: createCacheAffinity(systemClock, new Uint8Array(32)),
+    ties,
   }
   checkpoint({ ...comparing, meter: noting, clock: systemClock }, request, progress)
   const interim = noted[0]?.()
@@ -392,7 +393,7 @@ test.each([
     ...planFor({ ...sample, pricing: { ...rates, variants: [peak] } }, { request, inputTokens: 1_000 }),
     terms: { at: Date.parse(time), tier: null },
   }
-  const deps = { meter, clock: systemClock, config: readConfig({}) }
+  const deps = { meter, ties, clock: systemClock, config: readConfig({}) }
   const { reservation } = await admit(deps, { requestId: 'req_1', caller: evaluation, request, plan })
   expect(reservation.reservedMicrocents).toBe(factor * (1_000 * 1_000 + 100 * 2_000))
 })
@@ -407,7 +408,7 @@ test('admit: reserves the price of each tier when the named one is not sent to t
     ...planFor({ ...sample, pricing: { ...rates, variants: [priority] } }, { request, inputTokens: 1_000 }),
     terms: { at: 0, tier: 'flex' },
   }
-  const deps = { meter, clock: systemClock, config: readConfig({}) }
+  const deps = { meter, ties, clock: systemClock, config: readConfig({}) }
   const { reservation } = await admit(deps, { requestId: 'req_1', caller: evaluation, request, plan })
   expect(reservation.reservedMicrocents).toBe(2 * (1_000 * 1_000 + 100 * 2_000))
 })
@@ -426,7 +427,7 @@ test.each([
   const named = planFor(sample, { request, inputTokens: 100 })
   const plan = { ...named, first: { ...named.first, endpoint: { ...named.first.endpoint, provider: anthropic } } }
   const account: Caller = { ...evaluation, limits: { ...limits, dailyCostMicrocents, dailyTokens } }
-  const deps = { meter, clock: systemClock, config: readConfig({}) }
+  const deps = { meter, ties, clock: systemClock, config: readConfig({}) }
   const { reservation } = await admit(deps, { requestId: 'req_1', caller: account, request, plan })
   const most = getHighestCost(sample.pricing, { inputTokens: sample.contextWindow, outputTokens: 10 }, plan.terms)
   expect(reservation.reservedMicrocents).toBe(Math.min(most, dailyCostMicrocents))

@@ -96,7 +96,7 @@ export function createWorld(play: Play, models: readonly Model[], limits: Limits
     observe: { admitted() {}, settled() {} },
     prompts: createAnalysisCache(readers, createKeyedDigests(new Uint8Array(32))),
     calibration: createEstimateCalibration({ clock }),
-    ties: createCacheAffinity(clock, new Uint8Array(32)),
+    ties: createCacheAffinity(clock, 'secret'),
     getPromptCacheKey: (accountId, name) => `${accountId} ${name}`,
     cacheMarks: () => null,
     hedges: new HedgeBudget(share),

@@ -52,7 +52,7 @@ export function strongestModel(): Model {
 export function service(): Routing {
   let at = 0
   const clock = { now: () => at, monotonic: () => at }
-  const ties = createCacheAffinity(clock, new Uint8Array(32))
+  const ties = createCacheAffinity(clock, 'secret')
   let turn: ConversationState | null = null
   let estimatedTokens = 0
   const deps = { ...routeDeps, clock, ties }
