@@ -42,24 +42,18 @@ export async function inTransaction<T>(
   return result
 }
 
-type AccountDatabase = {
-  /** Runs work in one transaction. Throws like `database.run`. */
-  sql<T>(work: (sql: TransactionSql) => PromiseLike<T>, deadlineMs?: number): Promise<T>
-}
-
-/** Returns database access that is limited to the rows of one account. */
-export function withAccountRls(database: Database, accountId: string): AccountDatabase {
-  return {
-    sql: (work, deadlineMs) =>
-      inTransaction(
-        database,
-        async step => {
-          // Sent first without waiting: if it is rejected, so is everything after it.
-          const entered = step`select gateway_enter(${accountId})`.execute()
-          const [result] = await Promise.all([Promise.resolve().then(() => work(step)), entered])
-          return result
-        },
-        deadlineMs,
-      ),
+/** Runs work in one transaction that is limited to the rows of one account. Throws like `database.run`. */
+export function withAccountRls<T>(
+  database: Database,
+  accountId: string,
+  work: (step: TransactionSql) => PromiseLike<T>,
+  deadlineMs?: number,
+): Promise<T> {
+  const inside = async (step: TransactionSql): Promise<T> => {
+    // Sent first without waiting: if it is rejected, so is everything after it.
+    const entered = step`select gateway_enter(${accountId})`.execute()
+    const [result] = await Promise.all([Promise.resolve().then(() => work(step)), entered])
+    return result
   }
+  return inTransaction(database, inside, deadlineMs)
 }

@@ -63,7 +63,7 @@ export function rate(
   now: number,
 ): Promise<CellKey | null> {
   const { accountId } = scope
-  return withAccountRls(database, accountId).sql(async transaction => {
+  return withAccountRls(database, accountId, async transaction => {
     const [account] = await transaction<{ epoch: number }[]>`
         update learning_accounts set updated_at = clock_timestamp() where account_id = ${accountId} returning epoch`
     if (account === undefined) return null
@@ -121,7 +121,7 @@ export async function eraseLearningIn(step: TransactionSql, accountId: string, n
  * afterwards.
  */
 export function erase(database: Database, accountId: string, now: number): Promise<void> {
-  return withAccountRls(database, accountId).sql(async transaction => {
+  return withAccountRls(database, accountId, async transaction => {
     await eraseLearningIn(transaction, accountId, now)
     await recordAudit(transaction, database, { accountId, action: 'learning.deleted' })
   })

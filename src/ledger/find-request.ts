@@ -48,25 +48,30 @@ const derivedId = /^(?:resp|msg|chatcmpl)_(.+)$/
 export function findRequest(database: Database, scope: UsageScope, id: string): Promise<FoundRequest | null> {
   const { accountId } = scope
   const requestId = id.replace(derivedId, 'req_$1')
-  return withAccountRls(database, accountId).sql(async sql => {
-    for (const match of [sql`request_id = ${requestId}`, sql`upstream_id = ${id}`]) {
-      const [request] = await sql<TracedRequest[]>`
+  return withAccountRls(
+    database,
+    accountId,
+    async sql => {
+      for (const match of [sql`request_id = ${requestId}`, sql`upstream_id = ${id}`]) {
+        const [request] = await sql<TracedRequest[]>`
         select found.*, ${keyColumns(sql)}
         from (
           select ${requestColumns(sql)}, trace, shortfall_microcents::float8 from usage_records
           where ${match} and account_id = ${accountId} ${visibleRecords(sql, scope)}
           order by at desc limit 1) as found`
-      if (request !== undefined) return { kind: 'recorded', request }
-    }
-    const [rejected] = await sql<RejectedRequest[]>`
+        if (request !== undefined) return { kind: 'recorded', request }
+      }
+      const [rejected] = await sql<RejectedRequest[]>`
       select found.*, (select name from api_keys where id = found.key_id) as key_name
       from (
         select request_id, (extract(epoch from at) * 1000000)::float8 as at_micros, key_id, requested_model, dialect,
           strategy, streamed, error_code, param, layer, category, latency_ms
         from rejected_requests
         where request_id = ${requestId} and account_id = ${accountId} ${visibleRejected(sql, scope)}) as found`
-    return rejected === undefined ? null : { kind: 'rejected', request: rejected }
-  }, deadlineMs)
+      return rejected === undefined ? null : { kind: 'rejected', request: rejected }
+    },
+    deadlineMs,
+  )
 }
 
 /**
@@ -80,7 +85,9 @@ export async function listRejected(
   { before, limit }: LogRange,
 ): Promise<LogPage<RejectedRequest>> {
   if (cannotMatchRejected(filters)) return { requests: [], next: null }
-  const rows = await withAccountRls(database, scope.accountId).sql(
+  const rows = await withAccountRls(
+    database,
+    scope.accountId,
     sql => sql<RejectedRequest[]>`
       select request_id, (extract(epoch from at) * 1000000)::float8 as at_micros, key_id, requested_model, dialect,
         strategy, streamed, error_code, param, layer, category, latency_ms,
@@ -115,7 +122,9 @@ export async function countRejected(
   filters: RequestFilters,
 ): Promise<number | null> {
   if (filters.status !== null || cannotMatchRejected(filters)) return null
-  const [row] = await withAccountRls(database, scope.accountId).sql(
+  const [row] = await withAccountRls(
+    database,
+    scope.accountId,
     sql => sql<{ count: number }[]>`
       with newest as (
         select * from rejected_requests

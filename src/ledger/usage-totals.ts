@@ -67,17 +67,22 @@ const maximumParts = 8
 
 /** Returns sums over a period. Time groups ascend; others are ordered by cost, highest first. */
 export function readUsage(database: Database, scope: UsageScope, period: UsagePeriod): Promise<GroupedUsage> {
-  return withAccountRls(database, scope.accountId).sql(async sql => {
-    const prepared = readsLog(scope, period) ? prepareSum(sql) : null
-    const { splitBy } = period
-    if (splitBy === null) {
-      const [grouped] = await Promise.all([readGroups(sql, scope, period), prepared])
-      return { ...grouped, parts: null }
-    }
-    // All parts together are the groups, so that the log is read once.
-    const [parts] = await Promise.all([readParts(sql, scope, period, splitBy), prepared])
-    return { ...getGroups(parts), parts }
-  }, deadlineMs)
+  return withAccountRls(
+    database,
+    scope.accountId,
+    async sql => {
+      const prepared = readsLog(scope, period) ? prepareSum(sql) : null
+      const { splitBy } = period
+      if (splitBy === null) {
+        const [grouped] = await Promise.all([readGroups(sql, scope, period), prepared])
+        return { ...grouped, parts: null }
+      }
+      // All parts together are the groups, so that the log is read once.
+      const [parts] = await Promise.all([readParts(sql, scope, period, splitBy), prepared])
+      return { ...getGroups(parts), parts }
+    },
+    deadlineMs,
+  )
 }
 
 /**

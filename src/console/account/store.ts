@@ -108,38 +108,37 @@ export async function anonymizeUser(
   { accountId, userId }: { readonly accountId: string; readonly userId: string },
   parts: Parts,
 ): Promise<Successor | null> {
-  const isDone = await database.run(
-    ({ sql }) =>
-      sql.begin(async step => {
-        await step`select 1 from accounts where id = ${accountId} for no key update`
-        const [user] = await step<{ email: string }[]>`
+  const isDone = await inTransaction(
+    database,
+    async step => {
+      await step`select 1 from accounts where id = ${accountId} for no key update`
+      const [user] = await step<{ email: string }[]>`
         select email from users where id = ${userId} and account_id = ${accountId} and removed_at is null for update`
-        if (user === undefined) return false
-        await endUser(step, database, userId)
-        await step`update api_keys set name = '', tags = null, updated_at = clock_timestamp() where user_id = ${userId}`
-        await step`delete from user_identities where user_id = ${userId}`
-        // Pending alerts to others too: their texts have names of keys and tags.
-        await step`
+      if (user === undefined) return false
+      await endUser(step, database, userId)
+      await step`update api_keys set name = '', tags = null, updated_at = clock_timestamp() where user_id = ${userId}`
+      await step`delete from user_identities where user_id = ${userId}`
+      // Pending alerts to others too: their texts have names of keys and tags.
+      await step`
           delete from email_notices where user_id = ${userId} or (account_id = ${accountId} and kind = 'alert')`
-        const subjects = JSON.stringify(failureSubjects(userId, user.email))
-        await step`delete from sign_in_failures where subject in (select json_array_elements_text(${subjects}::text::json))`
-        // Accepted ones too: they name the address.
-        const invited = await step<{ id: string }[]>`delete from invitations where email = ${user.email} returning id`
-        const ids = JSON.stringify([userId, ...invited.map(({ id }) => id)])
-        await step`
+      const subjects = JSON.stringify(failureSubjects(userId, user.email))
+      await step`delete from sign_in_failures where subject in (select json_array_elements_text(${subjects}::text::json))`
+      // Accepted ones too: they name the address.
+      const invited = await step<{ id: string }[]>`delete from invitations where email = ${user.email} returning id`
+      const ids = JSON.stringify([userId, ...invited.map(({ id }) => id)])
+      await step`
           update audit_log set details = details - '{email,name}'::text[]
           where account_id = ${accountId} and target in (select json_array_elements_text(${ids}::text::json))`
-        await eraseAddressIn(step, user.email)
-        await eraseDeliveriesIn(step, { accountId, userId, email: user.email })
-        await recordAudit(step, database, {
-          accountId,
-          action: 'member.anonymized',
-          target: userId,
-          details: unfinished,
-        })
-        return true
-      }),
-    // The audit log has no index of its details.
+      await eraseAddressIn(step, user.email)
+      await eraseDeliveriesIn(step, { accountId, userId, email: user.email })
+      await recordAudit(step, database, {
+        accountId,
+        action: 'member.anonymized',
+        target: userId,
+        details: unfinished,
+      })
+      return true
+    }, // The audit log has no index of its details.
     retentionDeadlineMs,
   )
   if (!isDone) return null
@@ -152,7 +151,7 @@ export async function anonymizeUser(
  * no user can reach it any more.
  */
 async function settleOwner(database: Database, accountId: string, parts: Parts): Promise<Successor> {
-  const promote = () => database.run(({ sql }) => sql.begin(step => promoteIn(step, database, accountId)))
+  const promote = () => inTransaction(database, step => promoteIn(step, database, accountId))
   const successor = await promote()
   if (successor !== 'none') return successor
   if (await deleteAccount(database, accountId, { ...parts, isOnlyWithoutMembers: true })) return 'account_deleted'
@@ -331,7 +330,7 @@ async function eraseTexts(database: Database, subject: Subject, from: string, is
   for (const erase of erasures)
     for (let isDone = false; !isDone; ) {
       if (isEnough()) return
-      const rows = await database.run(({ sql }) => sql.begin(async step => erase(step)), retentionDeadlineMs)
+      const rows = await inTransaction(database, async step => erase(step), retentionDeadlineMs)
       isDone = rows.length < erasedAtOnce
       since = rows.at(-1)?.at ?? since
     }

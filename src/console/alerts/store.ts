@@ -20,13 +20,15 @@ import { systemErrorCode } from '../../core/validation/errors.ts'
 import type { WebhookEvent } from '../../core/webhooks/events.ts'
 import type { Database } from '../../database/database.ts'
 import { changeAudited, enqueueEvent, recordAudit, retentionDeadlineMs } from '../../database/repositories/audit.ts'
-import { withAccountRls } from '../../database/statement.ts'
+import { inTransaction, withAccountRls } from '../../database/statement.ts'
 import { type DueAlert, instant, scanAlert } from './readings.ts'
 import type { ShownAlert } from './schemas.ts'
 
 /** Returns an account's alerts, oldest first. */
 export function listAlerts(database: Database, accountId: string): Promise<ShownAlert[]> {
-  return withAccountRls(database, accountId).sql(
+  return withAccountRls(
+    database,
+    accountId,
     sql => sql<ShownAlert[]>`
       select id, metric, threshold, window_minutes, budget, span, firing <> '[]' as firing,
         jsonb_array_length(firing) as firing_subjects, value, iso_time(changed_at) as changed_at,
@@ -37,7 +39,9 @@ export function listAlerts(database: Database, accountId: string): Promise<Shown
 
 /** Returns how many enabled webhooks of an account receive alerts. */
 export async function countAlertWebhooks(database: Database, accountId: string): Promise<number> {
-  const [row] = await withAccountRls(database, accountId).sql(
+  const [row] = await withAccountRls(
+    database,
+    accountId,
     sql => sql<{ webhooks: number }[]>`
       select count(*)::int as webhooks from webhook_endpoints
       where account_id = ${accountId} and disabled_at is null and events && '{alert.fired,budget.reached}'`,
@@ -146,12 +150,11 @@ export function changeAlert(
         changed_at = case when ${isMoved}::boolean then null else changed_at end
       where id = ${id} and account_id = ${accountId} and project_id is not distinct from ${formerId} returning id`
     if (rows.length === 0) return 'not_found'
-    const details = {
-      ...(threshold === undefined ? {} : { threshold }),
-      ...(windowMinutes === undefined ? {} : { window_minutes: windowMinutes }),
-      ...(projectId === undefined ? {} : { project_id: projectId }),
+    return {
+      action: 'alert.changed',
+      target: id,
+      details: { threshold, window_minutes: windowMinutes, project_id: projectId },
     }
-    return { action: 'alert.changed', target: id, details }
   })
 }
 
@@ -219,26 +222,26 @@ export function evaluateNextAlert(
   database: Database,
   moment: Moment,
 ): Promise<FiredAlert | FailedAlert | 'none' | null> {
-  return database.run(
-    ({ sql }) =>
-      sql.begin(async step => {
-        const { at } = moment
-        // The database counts microseconds: an alert stored within the millisecond of the caller's clock is due.
-        const [due] = await step<Due[]>`
+  return inTransaction(
+    database,
+    async step => {
+      const { at } = moment
+      // The database counts microseconds: an alert stored within the millisecond of the caller's clock is due.
+      const [due] = await step<Due[]>`
           select rule.id, rule.account_id, metric, threshold, window_minutes, budget, span, firing, since, project_id,
             projects.name as project_name
           from alert_rules as rule left join projects on projects.id = project_id
           where due_at <= ${instant(at + 1)}::text::timestamptz and projects.archived_at is null
           order by due_at limit 1 for update of rule skip locked`
-        if (due === undefined) return 'none'
-        try {
-          return await step.savepoint(inner => evaluate(inner, due, moment))
-        } catch (cause) {
-          await step`
+      if (due === undefined) return 'none'
+      try {
+        return await step.savepoint(inner => evaluate(inner, due, moment))
+      } catch (cause) {
+        await step`
             update alert_rules set due_at = ${instant(at + failureWaitMs)}::text::timestamptz where id = ${due.id}`
-          return { accountId: due.account_id, code: systemErrorCode(cause) }
-        }
-      }),
+        return { accountId: due.account_id, code: systemErrorCode(cause) }
+      }
+    },
     retentionDeadlineMs,
   )
 }

@@ -40,7 +40,9 @@ export async function listProjects(
   ids: readonly string[] | null,
 ): Promise<ListedProject[]> {
   type Row = Omit<ListedProject, 'limits' | 'used'> & { limits: ScopeLimits | null; used: Omit<ScopeUsage, 'name'> }
-  const rows = await withAccountRls(database, accountId).sql(
+  const rows = await withAccountRls(
+    database,
+    accountId,
     query => query<Row[]>`
       select projects.id, projects.name, iso_time(projects.created_at) as created_at, iso_time(archived_at) as archived_at,
         limits, projects.constraints, json_build_object('tokens', used.tokens, 'microcents', used.microcents, 'monthMicrocents', used.month_microcents) as used,
@@ -68,7 +70,9 @@ export async function listProjects(
 
 /** Returns the names of an account's projects, archived ones last; at most 1,000. */
 export function allProjects(database: Database, accountId: string): Promise<NamedProject[]> {
-  return withAccountRls(database, accountId).sql(
+  return withAccountRls(
+    database,
+    accountId,
     query => query<NamedProject[]>`
       select id, name, iso_time(archived_at) as archived_at from projects where account_id = ${accountId}
       order by projects.archived_at is not null, created_at desc, id desc limit 1000`,
@@ -82,7 +86,7 @@ export function createProject(
   project: Pick<ProjectRow, 'id' | 'name' | 'createdAt'> & { readonly limits: ScopeLimits | null },
 ): Promise<boolean> {
   const { limits, ...row } = project
-  return withAccountRls(database, accountId).sql(async step => {
+  return withAccountRls(database, accountId, async step => {
     const tag = { name: projectTagName, value: row.id }
     await lockLimits(step, accountId, tag)
     const present = await step`select 1 from projects where account_id = ${accountId} and archived_at is null`
@@ -104,7 +108,7 @@ export function changeProject(
   id: string,
   { name, limits, constraints }: ProjectChanges,
 ): Promise<ProjectChange> {
-  return withAccountRls(database, accountId).sql(async step => {
+  return withAccountRls(database, accountId, async step => {
     const tag = { name: projectTagName, value: id }
     // Before the project's row: all changes lock the account first.
     const before = limits === undefined ? null : await lockLimits(step, accountId, tag)
@@ -137,7 +141,7 @@ export function archiveProject(
   id: string,
   at: Date,
 ): Promise<ProjectChange | 'has_keys'> {
-  return withAccountRls(database, accountId).sql(async step => {
+  return withAccountRls(database, accountId, async step => {
     const tag = { name: projectTagName, value: id }
     const before = await lockLimits(step, accountId, tag)
     const found = await lockProject(step, accountId, id)
@@ -164,7 +168,7 @@ export function setMember(
   actorId: string,
   { projectId, userId, role }: { projectId: string; userId: string; role: ProjectRole | null },
 ): Promise<ProjectChange> {
-  return withAccountRls(database, accountId).sql(async step => {
+  return withAccountRls(database, accountId, async step => {
     await step`select 1 from accounts where id = ${accountId} for no key update`
     // A rotation of one of the user's keys ends first, so that its new key is revoked too.
     await step`select 1 from users where id = ${userId} and account_id = ${accountId} for no key update`

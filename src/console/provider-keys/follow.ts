@@ -12,7 +12,7 @@ import {
 import type { Log } from '../../core/ports.ts'
 import type { Database } from '../../database/database.ts'
 import { recordAudit } from '../../database/repositories/audit.ts'
-import { typedRows } from '../../database/statement.ts'
+import { inTransaction, typedRows } from '../../database/statement.ts'
 import type { OwnKey } from '../../providers/keys/own-keys.ts'
 import { type ProviderKeySeal, toStoredKey } from './store.ts'
 
@@ -127,9 +127,8 @@ export function switchModel(
   { model, enabled, hosts }: SwitchChange,
 ): Promise<ModelSwitch> {
   const ordered = hosts === undefined ? null : JSON.stringify(hosts)
-  return database.run(({ sql }) =>
-    sql.begin(async step => {
-      const [row] = await step<ModelSwitch[]>`
+  return inTransaction(database, async step => {
+    const [row] = await step<ModelSwitch[]>`
         insert into model_switches as known (model, enabled, hosts)
         values (${model}, ${enabled ?? true}, nullif(${ordered}::text, 'null')::jsonb)
         on conflict (model) do update set
@@ -137,13 +136,12 @@ export function switchModel(
           hosts = case when ${hosts === undefined}::boolean then known.hosts else excluded.hosts end,
           updated_at = clock_timestamp()
         returning model, enabled, hosts`
-      if (row === undefined) throw new Error('the database stored no row')
-      if (row.enabled && row.hosts === null) await step`delete from model_switches where model = ${model}`
-      const details = { model, enabled: row.enabled, hosts: row.hosts === null ? null : formatHostChoices(row.hosts) }
-      await recordAudit(step, database, { accountId, action: 'model.switched', details })
-      return row
-    }),
-  )
+    if (row === undefined) throw new Error('the database stored no row')
+    if (row.enabled && row.hosts === null) await step`delete from model_switches where model = ${model}`
+    const details = { model, enabled: row.enabled, hosts: row.hosts === null ? null : formatHostChoices(row.hosts) }
+    await recordAudit(step, database, { accountId, action: 'model.switched', details })
+    return row
+  })
 }
 
 /** Returns the IDs of a model's hosts in the configured order. */

@@ -6,7 +6,7 @@ import type { KnownProvider, StoredKey, StoredKeysSetting } from '../../config/s
 import { environmentKey } from '../../core/models/configured-models.ts'
 import type { Database } from '../../database/database.ts'
 import { recordAudit } from '../../database/repositories/audit.ts'
-import { typedRows, withAccountRls } from '../../database/statement.ts'
+import { inTransaction, typedRows, withAccountRls } from '../../database/statement.ts'
 import { createTextSeal } from '../../http/text-seal.ts'
 
 export const maximumProviderKeys = 64
@@ -91,18 +91,16 @@ export async function findOperatorAccount(database: Database): Promise<string | 
 
 /** Makes an account the operator's instead of the one that is. */
 export function moveOperator(database: Database, accountId: string): Promise<void> {
-  return database.run(({ sql }) =>
-    sql.begin(async step => {
-      await step`update accounts set is_operator = false where is_operator`
-      await step`update accounts set is_operator = true where id = ${accountId}`
-      await recordAudit(step, database, { accountId, action: 'account.changed', details: { operator: true } })
-    }),
-  )
+  return inTransaction(database, async step => {
+    await step`update accounts set is_operator = false where is_operator`
+    await step`update accounts set is_operator = true where id = ${accountId}`
+    await recordAudit(step, database, { accountId, action: 'account.changed', details: { operator: true } })
+  })
 }
 
 /** Returns the stored keys of an account, oldest first. */
 export function listProviderKeys(database: Database, accountId: string): Promise<ProviderKey[]> {
-  return withAccountRls(database, accountId).sql(step =>
+  return withAccountRls(database, accountId, step =>
     typedRows(step`select * from provider_keys where account_id = ${accountId} order by created_at, id`),
   )
 }
@@ -119,7 +117,7 @@ export function addProviderKey(
   key: NewProviderKey,
   configured: readonly string[],
 ): Promise<ProviderKey | 'full' | 'name_taken' | 'no_project'> {
-  return withAccountRls(database, accountId).sql(async step => {
+  return withAccountRls(database, accountId, async step => {
     await step`select 1 from accounts where id = ${accountId} for no key update`
     // Keeps the project from being archived meanwhile.
     const projects = await step`
@@ -149,7 +147,7 @@ export function rotateProviderKey(
   id: string,
   { seal, key }: { readonly seal: Pick<ProviderKeySeal, 'seal'>; readonly key: string },
 ): Promise<ProviderKey | null> {
-  return withAccountRls(database, accountId).sql(async step => {
+  return withAccountRls(database, accountId, async step => {
     const [old] = await typedRows<ProviderKey>(
       step`select * from provider_keys where id = ${id} and account_id = ${accountId} for update`,
     )
@@ -170,7 +168,7 @@ export function setKeyFallback(
   id: string,
   fallback: boolean,
 ): Promise<ProviderKey | null> {
-  return withAccountRls(database, accountId).sql(async step => {
+  return withAccountRls(database, accountId, async step => {
     const [row] = await typedRows<ProviderKey>(step`
       update provider_keys set fallback = ${fallback}, updated_at = clock_timestamp()
       where id = ${id} and account_id = ${accountId} returning *`)
@@ -184,7 +182,7 @@ export function setKeyFallback(
 
 /** Deletes a key with its secret. Returns false if the account has no such key. */
 export function deleteProviderKey(database: Database, accountId: string, id: string): Promise<boolean> {
-  return withAccountRls(database, accountId).sql(async step => {
+  return withAccountRls(database, accountId, async step => {
     const [row] = await typedRows<ProviderKey>(
       step`delete from provider_keys where id = ${id} and account_id = ${accountId} returning *`,
     )

@@ -16,7 +16,9 @@ const maximumLimitedTags = 200
 
 /** Returns the tags with limits, by name and value. */
 export function limitedTags(database: Database, accountId: string): Promise<LimitedTag[]> {
-  return withAccountRls(database, accountId).sql(
+  return withAccountRls(
+    database,
+    accountId,
     query => query<LimitedTag[]>`
       select name, value, limits, used.tokens::float8, used.microcents::float8, used.month_microcents::float8 as "monthMicrocents"
       from tag_limits, lateral limit_scope_used(account_id, 'tag:' || name || '=' || value,
@@ -32,7 +34,9 @@ export async function usedByTag(
   accountId: string,
   { name, value }: Tag,
 ): Promise<Omit<ScopeUsage, 'name'>> {
-  const [row] = await withAccountRls(database, accountId).sql(
+  const [row] = await withAccountRls(
+    database,
+    accountId,
     query => query<Omit<ScopeUsage, 'name'>[]>`
       select used.tokens::float8, used.microcents::float8, used.month_microcents::float8 as "monthMicrocents"
       from limit_scope_used(${accountId}, ${`tag:${name}=${value}`},
@@ -51,7 +55,7 @@ export function changeTag(
   { name, value }: Tag,
   change: (before: ScopeLimits | null) => ScopeLimits | null,
 ): Promise<ScopeLimits | null | 'full'> {
-  return withAccountRls(database, accountId).sql(async step => {
+  return withAccountRls(database, accountId, async step => {
     const before = await lockLimits(step, accountId, { name, value })
     const limits = change(before)
     if (limits !== null && before === null) {

@@ -1,4 +1,4 @@
-/** Names of fields in the two cases: `snake_case` in JSON and in the database, camel case in code. */
+/** Fields by their names, which are in `snake_case` in JSON and in the database, and in camel case in code. */
 
 type Camel<S extends string> = S extends `${infer Head}_${infer Tail}` ? `${Head}${Capitalize<Camel<Tail>>}` : S
 type CamelKeys<T> = { [K in keyof T as K extends string ? Camel<K> : never]: T[K] }
@@ -19,4 +19,14 @@ export function camelKeys<T extends object>(row: T): CamelKeys<T> {
 /** Returns a row with its fields in snake case. */
 export function snakeKeys<T extends object>(row: T): SnakeKeys<T> {
   return renamed(row, key => key.replace(/[A-Z]/g, letter => `_${letter.toLowerCase()}`)) as SnakeKeys<T>
+}
+
+/** Returns only these fields. */
+export function pick<T extends object, const K extends keyof T>(row: T, names: readonly K[]): Pick<T, K> {
+  return Object.fromEntries(names.map(name => [name, row[name]])) as Pick<T, K>
+}
+
+/** Returns a row in which all these fields have one value. */
+export function all<V extends null | number, const K extends string>(value: V, names: readonly K[]): Record<K, V> {
+  return Object.fromEntries(names.map(name => [name, value])) as Record<K, V>
 }

@@ -3,11 +3,10 @@
  */
 
 import type { Account, NewAccount, NewUser, User } from '../../../drizzle/tables.ts'
-import type { AuditEntry } from '../../core/audit/audit.ts'
 import type { Limits, PlanName, Plans } from '../../core/limits/plans.ts'
 import { toUsd } from '../../core/usage/money.ts'
 import type { Database } from '../database.ts'
-import { toColumns, typedRows } from '../statement.ts'
+import { inTransaction, toColumns, typedRows } from '../statement.ts'
 import { recordAudit } from './audit.ts'
 
 export type AccountWithUser = { readonly account: Account; readonly user: User }
@@ -17,15 +16,13 @@ export type AccountWithUser = { readonly account: Account; readonly user: User }
  * email is taken.
  */
 export function createAccount(database: Database, account: NewAccount, owner: NewUser): Promise<void> {
-  return database.run(({ sql }) =>
-    sql.begin(async step => {
-      const made = await step`insert into accounts ${step(toColumns(account))} on conflict (id) do nothing returning id`
-      const user = toColumns({ ...owner, email: mailbox(owner.email) })
-      await step`insert into users ${step(user)} on conflict (id) do nothing`
-      const entry = { accountId: account.id, action: 'account.created', target: owner.id } as const
-      if (made.length > 0) await recordAudit(step, database, entry)
-    }),
-  )
+  return inTransaction(database, async step => {
+    const made = await step`insert into accounts ${step(toColumns(account))} on conflict (id) do nothing returning id`
+    const user = toColumns({ ...owner, email: mailbox(owner.email) })
+    await step`insert into users ${step(user)} on conflict (id) do nothing`
+    const entry = { accountId: account.id, action: 'account.created', target: owner.id } as const
+    if (made.length > 0) await recordAudit(step, database, entry)
+  })
 }
 
 /** Returns the account and user of an email address, case-insensitively; null = none. */
@@ -58,37 +55,25 @@ export async function hasAccounts(database: Database): Promise<boolean> {
   return rows.length > 0
 }
 
-export type AccountChange = Partial<
-  Pick<Account, 'requestsPerMinute' | 'concurrentRequests' | 'dailyTokens' | 'dailyCostMicrocents'>
->
+export type AccountChange = { readonly [Name in keyof Limits]?: Account[Name] | undefined }
 
 /**
  * Changes limits (null = the plan's; `changeBilling` changes the plan). Takes effect in all instances within 1 s. Returns
  * false if there is no such account.
  */
 export async function changeAccount(database: Database, accountId: string, change: AccountChange): Promise<boolean> {
-  return database.run(({ sql }) =>
-    sql.begin(async step => {
-      const rows = await step`
+  return inTransaction(database, async step => {
+    const rows = await step`
         update accounts set ${step(toColumns(change))}, updated_at = clock_timestamp() where id = ${accountId} returning id`
-      if (rows.length === 0) return false
-      await recordAudit(step, database, { accountId, ...getRecord(change) })
-      return true
-    }),
-  )
-}
-
-function getRecord(change: AccountChange): Pick<AuditEntry, 'action' | 'details'> {
-  const { dailyCostMicrocents: cost } = change
-  return {
-    action: 'limits.changed',
-    details: {
-      ...(change.requestsPerMinute === undefined ? {} : { requests_per_minute: change.requestsPerMinute }),
-      ...(change.concurrentRequests === undefined ? {} : { concurrent_requests: change.concurrentRequests }),
-      ...(change.dailyTokens === undefined ? {} : { daily_tokens: change.dailyTokens }),
-      ...(cost === undefined ? {} : { daily_cost_usd: cost === null ? null : toUsd(cost) }),
-    },
-  }
+    if (rows.length === 0) return false
+    const { requestsPerMinute, concurrentRequests, dailyTokens, dailyCostMicrocents: cost } = change
+    const details = {
+      ...{ requests_per_minute: requestsPerMinute, concurrent_requests: concurrentRequests, daily_tokens: dailyTokens },
+      daily_cost_usd: cost == null ? cost : toUsd(cost),
+    }
+    await recordAudit(step, database, { accountId, action: 'limits.changed', details })
+    return true
+  })
 }
 
 /** Returns the limits of one account: its own limits, and those of its plan for the others. */

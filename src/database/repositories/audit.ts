@@ -49,7 +49,7 @@ export function changeAudited<Problem extends string>(
   accountId: string,
   change: (step: TransactionSql) => Promise<Omit<AuditEntry, 'accountId'> | Problem>,
 ): Promise<'done' | Problem> {
-  return withAccountRls(database, accountId).sql(async step => {
+  return withAccountRls(database, accountId, async step => {
     const changed = await change(step)
     if (typeof changed === 'string') return changed
     await recordAudit(step, database, { ...changed, accountId })
@@ -114,7 +114,9 @@ export function listAudit(
 ): Promise<ListedAudit[]> {
   const { userId = null, actor = null, action = null, from, to } = filters
   const [fromTime, toTime] = [from, to].map(at => (at === undefined ? null : new Date(at).toISOString()))
-  return withAccountRls(database, accountId).sql(
+  return withAccountRls(
+    database,
+    accountId,
     sql => sql<ListedAudit[]>`
       select log.id, iso_time(log.at) as at, log.address, log.action, log.target, log.details,
         json_build_object('type', log.actor, 'user_id', log.user_id,

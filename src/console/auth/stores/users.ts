@@ -27,7 +27,7 @@ export function registerAccount(database: Database, account: NewAccount, owner: 
 
 /** Returns an account; null = none. */
 export async function findAccount(database: Database, accountId: string): Promise<Account | null> {
-  const [account = null] = await withAccountRls(database, accountId).sql(step =>
+  const [account = null] = await withAccountRls(database, accountId, step =>
     typedRows<Account>(step`select * from accounts where id = ${accountId}`),
   )
   return account
@@ -35,7 +35,7 @@ export async function findAccount(database: Database, accountId: string): Promis
 
 /** Returns a user of the account; null if there is none of this ID or the user was removed. */
 export async function findUser(database: Database, accountId: string, userId: string): Promise<User | null> {
-  const [user = null] = await withAccountRls(database, accountId).sql(step =>
+  const [user = null] = await withAccountRls(database, accountId, step =>
     typedRows<User>(
       step`select * from users where id = ${userId} and account_id = ${accountId} and removed_at is null`,
     ),
@@ -63,17 +63,15 @@ export async function changeSettings(
     >
   >,
 ): Promise<void> {
-  await withAccountRls(database, accountId).sql(async step => {
+  await withAccountRls(database, accountId, async step => {
     await step`
       update accounts set ${step(toColumns(settings))}, updated_at = clock_timestamp() where id = ${accountId}`
     const { requiresTotp, baselineModel, shadow, constraints, rules, ...others } = settings
     const details = {
-      ...others,
-      ...(constraints === undefined ? {} : { constraints: JSON.stringify(constraints) }),
-      ...(rules === undefined ? {} : { rules: JSON.stringify(rules?.map(({ name }) => name) ?? []) }),
-      ...(requiresTotp === undefined ? {} : { requires_two_factor: requiresTotp }),
-      ...(baselineModel === undefined ? {} : { baseline_model: baselineModel }),
-      ...(shadow === undefined ? {} : { shadow: JSON.stringify(shadow) }),
+      ...{ ...others, requires_two_factor: requiresTotp, baseline_model: baselineModel },
+      constraints: constraints === undefined ? undefined : JSON.stringify(constraints),
+      rules: rules === undefined ? undefined : JSON.stringify(rules?.map(({ name }) => name) ?? []),
+      shadow: shadow === undefined ? undefined : JSON.stringify(shadow),
     }
     await recordAudit(step, database, { accountId, action: 'account.changed', details })
   })
@@ -81,7 +79,7 @@ export async function changeSettings(
 
 /** Returns an account's users, oldest first; at most 1,000. */
 export function listUsers(database: Database, accountId: string): Promise<User[]> {
-  return withAccountRls(database, accountId).sql(step =>
+  return withAccountRls(database, accountId, step =>
     typedRows<User>(step`
       select * from users where account_id = ${accountId} and removed_at is null order by created_at, id limit 1000`),
   )
@@ -107,7 +105,7 @@ export function changePassword(
   },
 ): Promise<boolean> {
   const { isByOperator = false } = change
-  return withAccountRls(database, accountId).sql(async step => {
+  return withAccountRls(database, accountId, async step => {
     const changed = await step`
         update users set password_hash = ${change.newHash},
           unverified_since = case when ${isByOperator}::boolean then null else unverified_since end,
@@ -131,7 +129,9 @@ export async function rehash(
   userId: string,
   hashes: { readonly from: string; readonly to: string },
 ): Promise<void> {
-  await withAccountRls(database, accountId).sql(
+  await withAccountRls(
+    database,
+    accountId,
     query => query`
       update users set password_hash = ${hashes.to}
       where id = ${userId} and account_id = ${accountId} and password_hash = ${hashes.from}`,
@@ -202,7 +202,7 @@ function onTeam(
   userId: string,
   change: (step: TransactionSql, roles: RolesInTeam) => Promise<TeamChange>,
 ): Promise<TeamChange> {
-  return withAccountRls(database, accountId).sql(async step => {
+  return withAccountRls(database, accountId, async step => {
     await step`select 1 from accounts where id = ${accountId} for no key update`
     const rows = await step<{ actor: Role | null; target: Role | null; owners: number }[]>`
         select max(role) filter (where id = ${actorId}) as actor, max(role) filter (where id = ${userId}) as target,

@@ -30,7 +30,7 @@ const billingLock = 7_245_001_503
 
 /** Returns an account's billing; null if there is no such account. */
 export function findBilling(database: Database, accountId: string): Promise<BillingAccount | null> {
-  return withAccountRls(database, accountId).sql(step => readBilling(step, accountId))
+  return withAccountRls(database, accountId, step => readBilling(step, accountId))
 }
 
 /** Converts an account to the state that `core/billing/billing.ts` reads. */
@@ -78,12 +78,15 @@ export type BillingOutcome = 'done' | 'conflict' | 'not_found' | 'taken' | Billi
 
 /** Changes plan or payment method. The row lock and the version reject the second of two concurrent changes. */
 export function changeBilling(database: Database, accountId: string, change: BillingChange): Promise<BillingOutcome> {
-  return withAccountRls(database, accountId)
-    .sql(step => changeBillingInTransaction(step, accountId, { actor: database.actor, ...change }), workDeadlineMs)
-    .catch(error => {
-      if (isUniqueViolation(error)) return 'taken'
-      throw error
-    })
+  return withAccountRls(
+    database,
+    accountId,
+    step => changeBillingInTransaction(step, accountId, { actor: database.actor, ...change }),
+    workDeadlineMs,
+  ).catch(error => {
+    if (isUniqueViolation(error)) return 'taken'
+    throw error
+  })
 }
 
 /** The same inside a transaction. */
@@ -181,7 +184,7 @@ export async function setSoftCap(
   microcents: number | null,
   newId: (prefix: string) => string,
 ): Promise<void> {
-  await withAccountRls(database, accountId).sql(async step => {
+  await withAccountRls(database, accountId, async step => {
     await step`
       update accounts set soft_cap_microcents = ${microcents}, updated_at = clock_timestamp() where id = ${accountId}`
     const details = { monthly_usd: microcents === null ? null : toUsd(microcents) }
@@ -195,7 +198,9 @@ export async function setSoftCap(
  * such account.
  */
 export async function keepCustomer(database: Database, accountId: string, customerId: string): Promise<string | null> {
-  const [row] = await withAccountRls(database, accountId).sql(
+  const [row] = await withAccountRls(
+    database,
+    accountId,
     step => step<{ id: string }[]>`
       update accounts set stripe_customer_id = coalesce(stripe_customer_id, ${customerId}) where id = ${accountId}
       returning stripe_customer_id as id`,

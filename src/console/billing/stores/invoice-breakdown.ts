@@ -34,7 +34,9 @@ export async function breakDownInvoice(
       lines.map(line => ({ ...line, kind: 'usage', id: line.model === '' ? null : line.model, name: null })),
       lines,
     )
-  const used = await withAccountRls(database, accountId).sql(
+  const used = await withAccountRls(
+    database,
+    accountId,
     async step => usageBy(step, accountId, { by, tagName, period: await getBilledPart(step, found) }),
     workDeadlineMs,
   )

@@ -21,10 +21,7 @@ export async function spentInCycle(
   accountId: string,
   cycle: { readonly startsAt: number; readonly endsAt: number },
 ): Promise<number> {
-  const lines = await withAccountRls(database, accountId).sql(
-    step => usageByModel(step, accountId, cycle),
-    workDeadlineMs,
-  )
+  const lines = await withAccountRls(database, accountId, step => usageByModel(step, accountId, cycle), workDeadlineMs)
   return invoiceTotals(lines).totalMicrocents
 }
 
@@ -202,7 +199,7 @@ export type InvoiceWithCycle = Invoice & Pick<BillingCycle, 'startsAt' | 'endsAt
 
 /** Returns an account's invoices, newest first; at most 1,000, which is 80 years. */
 export function listInvoices(database: Database, accountId: string): Promise<InvoiceWithCycle[]> {
-  return withAccountRls(database, accountId).sql(step => readInvoices(step, accountId, null))
+  return withAccountRls(database, accountId, step => readInvoices(step, accountId, null))
 }
 
 const readInvoices = (step: TransactionSql, accountId: string, id: string | null) =>
@@ -217,7 +214,7 @@ export async function findInvoice(
   accountId: string,
   invoiceId: string,
 ): Promise<(InvoiceWithCycle & { readonly lines: readonly InvoiceLine[] }) | null> {
-  return withAccountRls(database, accountId).sql(async step => {
+  return withAccountRls(database, accountId, async step => {
     const [found] = await readInvoices(step, accountId, invoiceId)
     return found === undefined ? null : { ...found, lines: await getLines(step, invoiceId) }
   })

@@ -132,7 +132,9 @@ export function takeCard(
   at: number,
   newId: (prefix: string) => string,
 ): Promise<TakenCard> {
-  return withAccountRls(database, accountId).sql(
+  return withAccountRls(
+    database,
+    accountId,
     step => takeCardWithin(step, { ...card, actor: database.actor }, at, newId),
     workDeadlineMs,
   )

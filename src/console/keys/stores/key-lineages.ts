@@ -10,8 +10,7 @@ import { recordAudit } from '../../../database/repositories/audit.ts'
 import { toColumns, typedRows, withAccountRls } from '../../../database/statement.ts'
 import { mayHoldKeys } from '../../projects/store.ts'
 
-type AddKeyInput = KeyRules &
-  Pick<ApiKey, 'id' | 'userId' | 'name' | 'publicId' | 'digest' | 'createdAt' | 'expiresAt' | 'web' | 'projectId'>
+type AddKeyInput = KeyChange & Pick<ApiKey, 'id' | 'userId' | 'name' | 'publicId' | 'digest' | 'createdAt' | 'web'>
 
 /** What a key's requests may do, and what they count in; null = no rule. */
 export type KeyRules = Pick<
@@ -43,8 +42,8 @@ export function addKey(
   sessionId: string,
   key: AddKeyInput,
 ): Promise<ApiKey | 'full' | 'gone'> {
-  return withAccountRls(database, accountId).sql(async step => {
-    if (!(await mayHoldKeys(step, accountId, key.userId, key.projectId))) return 'gone'
+  return withAccountRls(database, accountId, async step => {
+    if (!(await mayHoldKeys(step, accountId, key.userId, key.projectId ?? null))) return 'gone'
     if (!(await isRunning(step, sessionId))) return 'gone'
     if (await isFull(step, accountId)) return 'full'
     const [row = 'gone'] = await typedRows<ApiKey>(
@@ -56,7 +55,7 @@ export function addKey(
       target: key.id,
       details: {
         ...{ name: key.name, expires_at: key.expiresAt?.toISOString() ?? null, web: key.web },
-        ...(key.projectId === null ? {} : { project_id: key.projectId }),
+        project_id: key.projectId ?? undefined,
       },
     })
     return row
@@ -80,7 +79,7 @@ async function isFull(step: TransactionSql, accountId: string): Promise<boolean>
 
 /** Returns a key of the account; null if there is none of this ID. */
 export async function findKey(database: Database, accountId: string, keyId: string): Promise<ApiKey | null> {
-  const [key = null] = await withAccountRls(database, accountId).sql(step => readKey(step, accountId, keyId))
+  const [key = null] = await withAccountRls(database, accountId, step => readKey(step, accountId, keyId))
   return key
 }
 
@@ -89,7 +88,9 @@ const readKey = (step: TransactionSql, accountId: string, keyId: string, isLocke
     select * from api_keys where id = ${keyId} and account_id = ${accountId} ${isLocked ? step`for update` : step``}`)
 
 /** New values of a key. An omitted field stays as it is. */
-export type KeyChange = Partial<Pick<ApiKey, 'name' | 'web' | 'expiresAt' | 'projectId' | keyof KeyRules>>
+export type KeyChange = {
+  [Name in 'name' | 'web' | 'expiresAt' | 'projectId' | keyof KeyRules]?: ApiKey[Name] | undefined
+}
 
 type ChangeKeyInput = {
   readonly accountId: string
@@ -109,7 +110,7 @@ export function changeKey(
   database: Database,
   { accountId, keyId, change, details }: ChangeKeyInput,
 ): Promise<ApiKey | 'revoked' | 'replaced' | 'full' | 'barred' | null> {
-  return withAccountRls(database, accountId).sql(async step => {
+  return withAccountRls(database, accountId, async step => {
     const { projectId, expiresAt } = change
     // A later expiry makes a key valid like a new one: also a key of a project that was archived meanwhile.
     if (projectId !== undefined || expiresAt !== undefined) {
@@ -159,12 +160,14 @@ function lineageIn(step: TransactionSql, accountId: string, lineId: string): Pro
 
 /** Returns the keys of a lineage, oldest first. `lineId` is the ID of the first one. */
 export function findLineage(database: Database, accountId: string, lineId: string): Promise<LineageKey[]> {
-  return withAccountRls(database, accountId).sql(step => lineageIn(step, accountId, lineId))
+  return withAccountRls(database, accountId, step => lineageIn(step, accountId, lineId))
 }
 
 /** Returns the number of a lineage's requests that were settled in the last minute. */
 export async function recentRequests(database: Database, accountId: string, lineId: string): Promise<number> {
-  const [row] = await withAccountRls(database, accountId).sql(
+  const [row] = await withAccountRls(
+    database,
+    accountId,
     query => query<{ count: number }[]>`
       select count(*)::int as count from usage_records
       where account_id = ${accountId} and at > clock_timestamp() - interval '1 minute'
@@ -187,7 +190,7 @@ export function recentKeys(
   { userId, projectIds = [], projectId }: VisibleKeys,
 ): Promise<ApiKey[]> {
   const projects = JSON.stringify(projectIds)
-  return withAccountRls(database, accountId).sql(step =>
+  return withAccountRls(database, accountId, step =>
     typedRows<ApiKey>(step`
       select * from api_keys
       where account_id = ${accountId} and (${projectId ?? null}::text is null or project_id = ${projectId ?? null})
@@ -210,7 +213,7 @@ export function rotateKey(
   fresh: Pick<AddKeyInput, 'id' | 'publicId' | 'digest' | 'createdAt'>,
   overlapSeconds: number,
 ): Promise<ApiKey | 'not_valid' | 'not_found'> {
-  return withAccountRls(database, accountId).sql(async step => {
+  return withAccountRls(database, accountId, async step => {
     await step`
       select 1 from users where id = (select user_id from api_keys where id = ${keyId} and account_id = ${accountId})
       for share`
@@ -246,7 +249,9 @@ export function rotateKey(
 
 /** Returns the total usage of each key lineage by the ID of its first key. */
 export async function usageByLineage(database: Database, accountId: string): Promise<ReadonlyMap<string, KeyUsage>> {
-  const rows = await withAccountRls(database, accountId).sql(
+  const rows = await withAccountRls(
+    database,
+    accountId,
     query => query<
       { line: string; requests: string; input: string; output: string; billed: string; now: KeyUsage['now'] }[]
     >`

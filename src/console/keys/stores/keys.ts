@@ -20,7 +20,7 @@ import { setBounded } from '../../../core/text/recent-map.ts'
 import type { Database } from '../../../database/database.ts'
 import { getLimits } from '../../../database/repositories/accounts.ts'
 import { changeAudited, recordAudit } from '../../../database/repositories/audit.ts'
-import { databaseTime, toColumns, typedRows, withAccountRls } from '../../../database/statement.ts'
+import { databaseTime, inTransaction, toColumns, typedRows, withAccountRls } from '../../../database/statement.ts'
 import type { KeyLookup } from '../../../http/authentication.ts'
 import { toDues } from '../../billing/stores/billing-notices.ts'
 import { mayHoldKeys } from '../../projects/store.ts'
@@ -31,22 +31,20 @@ import { createKeyLookups } from './key-lookups.ts'
  * not have keys in its project, or without one.
  */
 export function createKey(database: Database, key: NewApiKey): Promise<boolean> {
-  return database.run(({ sql }) =>
-    sql.begin(async step => {
-      const { accountId, projectId = null, id: target, name } = key
-      if (!(await mayHoldKeys(step, accountId, key.userId, projectId))) return false
-      const made = await step`insert into api_keys ${step(toColumns(key))} on conflict (id) do nothing returning id`
-      if (made.length === 0) return true
-      const details = { name, ...(projectId === null ? {} : { project_id: projectId }) }
-      await recordAudit(step, database, { accountId, action: 'key.created', target, details })
-      return true
-    }),
-  )
+  return inTransaction(database, async step => {
+    const { accountId, projectId = null, id: target, name } = key
+    if (!(await mayHoldKeys(step, accountId, key.userId, projectId))) return false
+    const made = await step`insert into api_keys ${step(toColumns(key))} on conflict (id) do nothing returning id`
+    if (made.length === 0) return true
+    const details = { name, ...(projectId === null ? {} : { project_id: projectId }) }
+    await recordAudit(step, database, { accountId, action: 'key.created', target, details })
+    return true
+  })
 }
 
 /** Returns an account's keys, oldest first; at most 1,000, including the newest revoked ones. */
 export async function listKeys(database: Database, accountId: string): Promise<ApiKey[]> {
-  const keys = await withAccountRls(database, accountId).sql(step =>
+  const keys = await withAccountRls(database, accountId, step =>
     typedRows<ApiKey>(step`
       select * from api_keys where account_id = ${accountId}
       order by revoked_at is not null, created_at desc, id desc limit 1000`),
@@ -67,7 +65,7 @@ export async function revokeKey(database: Database, accountId: string, keyId: st
 
 /** Sets the shortfall of an account's keys to zero, which ends their pauses. Returns the sum. Takes effect within 1 s. */
 export function resumeKeys(database: Database, accountId: string): Promise<number> {
-  return withAccountRls(database, accountId).sql(async step => {
+  return withAccountRls(database, accountId, async step => {
     const held = await step<{ owed: number }[]>`
       select shortfall_microcents as owed from api_keys where account_id = ${accountId} and shortfall_day is not null
       for update`

@@ -19,7 +19,7 @@ export function enqueueTest(
   id: string,
 ): Promise<{ readonly id: string } | QueueProblem> {
   const delivery = newDeliveryId()
-  return withAccountRls(database, accountId).sql(async step => {
+  return withAccountRls(database, accountId, async step => {
     const problem = await queueProblem(step, accountId, id)
     if (problem !== null) return problem
     await step`
@@ -72,7 +72,9 @@ export function listDeliveries(
   endpointId: string,
   { after, limit }: { readonly after: string | null; readonly limit: number },
 ): Promise<ShownDelivery[]> {
-  return withAccountRls(database, accountId).sql(
+  return withAccountRls(
+    database,
+    accountId,
     sql => sql<ShownDelivery[]>`
       select id, type, status, attempts, response_status, error, duration_ms, body, iso_time(created_at) as created_at,
         iso_time(attempted_at) as last_attempt_at, case when status = 'pending' then iso_time(due_at) end as next_attempt_at

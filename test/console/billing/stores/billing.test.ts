@@ -293,7 +293,7 @@ for (const [name, open] of databases) {
       ])
       const january = { startsAt: Date.UTC(2026, 0), endsAt: Date.UTC(2026, 1) }
       const cycle = { startsAt: start, endsAt: start + cycleMs }
-      await withAccountRls(database, accountId).sql(async step => {
+      await withAccountRls(database, accountId, async step => {
         expect((await spentOnDays(step, accountId, january)).microcents).toBe(11_110)
         expect(await spentBefore(step, accountId, january.startsAt)).toBe(0)
         expect((await spentOnDays(step, accountId, cycle)).microcents).toBe(111_100)
