@@ -63,6 +63,11 @@ export function readPreferences({ provider }: Body): Preferences {
   })
   // Without fallbacks an order is a limit too.
   const fixed = isFixed ? toDemand('request', listed('providers', order)) : null
+  const demands = [
+    ...(demand === null ? [] : [{ ...demand, fields: preferenceFields }]),
+    ...(fixed === null ? [] : [{ ...fixed, fields: { providers: 'provider.order' } }]),
+    ...preferred(order),
+  ]
   const sort = wanted.get('sort')
   const strategy = typeof sort === 'string' && Object.hasOwn(sorts, sort) ? (sorts[sort] ?? null) : null
   const others = [...wanted].filter(
@@ -71,11 +76,16 @@ export function readPreferences({ provider }: Body): Preferences {
   return {
     fallback: isFixed ? (order.length > 1 ? 'same_model' : 'none') : null,
     strategy,
-    demands: [...(demand === null ? [] : [demand]), ...(fixed === null ? [] : [fixed]), ...preferred(order)],
+    demands,
     isRead: others.length === 0,
   }
 }
 
+/** Where a client of OpenRouter wrote a constraint. */
+const preferenceFields = {
+  ...{ zdr: 'provider.zdr', no_training: 'provider.data_collection' },
+  ...{ providers: 'provider.only', ignore_providers: 'provider.ignore' },
+}
 const read: ReadonlySet<string> = new Set('allow_fallbacks data_collection zdr only ignore order'.split(' '))
 const maximumNames = 64
 

@@ -237,12 +237,17 @@ describe('decisions of a provider', () => {
   test('obey constraints, which the judges of this process meet', async () => {
     script = () => scripted([{ type: 'predicate', name: 'refund', probability: 0.75 }])
     sent = []
-    const send = (model: string, constraints: string) => {
+    const send = (model: string, constraints: string | object) => {
       const questions = [model === 'gateway/local' ? predicate('harmful') : refund]
-      const headers = { 'X-Gateway-Constraints': constraints }
-      return client.decisions.create({ model, input: 'Hi', questions }, { headers })
+      const isHeader = typeof constraints === 'string'
+      const headers = isHeader ? { 'X-Gateway-Constraints': constraints } : {}
+      return client.decisions.create(
+        { model, input: 'Hi', questions, ...(isHeader ? {} : { constraints }) },
+        { headers },
+      )
     }
-    for (const constraints of ['zdr', 'no_training', 'region=eu', 'providers=azure', 'ignore_providers=own']) {
+    const inHeader = ['zdr', 'no_training', 'region=eu', 'providers=azure', 'ignore_providers=own']
+    for (const constraints of [...inHeader, { zdr: true }, { region: ['eu'] }]) {
       const error = await refused(send('own/judge', constraints))
       expect([constraints, error.status, error.code]).toEqual([constraints, 400, 'constraints_unmet'])
       expect(error.message).toContain('gateway/local')
@@ -250,7 +255,8 @@ describe('decisions of a provider', () => {
     }
     expect(sent).toEqual([])
     expect((await send('own/judge', 'providers=own')).answers.length).toBe(1)
-    expect(sent.length).toBe(1)
+    expect((await send('own/judge', { providers: 'own' })).answers.length).toBe(1)
+    expect([sent.length, JSON.stringify(sent).includes('constraints')]).toEqual([2, false])
   })
 
   test('need a model that answers decisions', async () => {

@@ -271,17 +271,18 @@ describe('preferences of OpenRouter', () => {
       ])
   })
 
-  test('end in 400 where nothing meets them', async () => {
-    for (const provider of [
-      { only: ['deepinfra/turbo'] },
-      { ignore: ['openai', 'alpha'] },
-      { enforce_distillable_text: true },
-    ]) {
-      const status = await send('openai/gpt-5.5', provider).then(
-        () => 200,
-        (error: unknown) => (error instanceof OpenAI.APIError ? error.status : null),
-      )
-      expect([provider, status]).toEqual([provider, 400])
+  test('end in 400 that names the client’s own field where nothing meets them', async () => {
+    for (const [model, provider, param] of [
+      ['openai/gpt-5.5', { only: ['deepinfra/turbo'] }, 'provider.only'],
+      ['openai/gpt-5.5', { ignore: ['openai', 'alpha'] }, 'provider.ignore'],
+      ['openai/gpt-5.5', { order: ['deepinfra'], allow_fallbacks: false }, 'provider.order'],
+      ['openai/gpt-5.5', { enforce_distillable_text: true }, 'provider.enforce_distillable_text'],
+      ['openai/gpt-5.4-mini', { zdr: true }, 'provider.zdr'],
+    ] as const) {
+      const error = await send(model, provider).catch((thrown: unknown) => thrown)
+      if (!(error instanceof OpenAI.APIError)) throw new Error(`${param}: it was served`)
+      expect([error.status, error.param]).toEqual([400, param])
+      expect(error.message).toContain(`\`${param}\``)
     }
   })
 })

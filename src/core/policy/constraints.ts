@@ -83,6 +83,8 @@ export type Demand = {
   readonly regions: readonly string[] | null
   readonly only: readonly string[] | null
   readonly ignored: readonly string[]
+  /** The client's own fields for constraints that it wrote in another form; absent = `constraints`. */
+  readonly fields?: Readonly<Record<string, string>>
   /** Hosts to call first, in this order; absent = no preference. */
   readonly order?: readonly string[]
 }
@@ -125,13 +127,13 @@ export function readConstraintsHeader(headers: Headers): ConstraintsRow | null {
 
 const constraintsHeader = 'X-Gateway-Constraints'
 
-/** A demand that a receiver does not meet: `zdr`, `region=eu`, and whose it is. */
-export type Breach = { readonly constraint: string; readonly by: Demander }
+/** A demand that a receiver does not meet: `zdr`, `region=eu`, whose it is, and the field that has it. */
+export type Breach = { readonly constraint: string; readonly by: Demander; readonly field: string }
 
 /** Returns the first demand that a receiver does not meet; null = it meets all. */
 export function findBreach(demands: readonly Demand[], { names, policy }: Receiver): Breach | null {
   for (const demand of demands) {
-    const { by, zdr, noTraining, regions, only, ignored } = demand
+    const { by, zdr, noTraining, regions, only, ignored, fields } = demand
     const unmet =
       zdr && !policy.zdr
         ? 'zdr'
@@ -144,7 +146,7 @@ export function findBreach(demands: readonly Demand[], { names, policy }: Receiv
               : names.some(name => ignored.includes(name))
                 ? `ignore_providers=${ignored.join('|')}`
                 : null
-    if (unmet !== null) return { constraint: unmet, by }
+    if (unmet !== null) return { constraint: unmet, by, field: fields?.[unmet.split('=')[0] ?? unmet] ?? 'constraints' }
   }
   return null
 }
@@ -177,10 +179,11 @@ export function describeReceiver({ names: [id = ''], policy: { zdr, noTraining, 
 }
 
 /** Returns the error for demands that nothing meets. `subject`: what should; `remedy`: what would satisfy them. */
-export function constraintsUnmet({ constraint, by }: Breach, subject: string, remedy: string): GatewayError {
-  const whose = by === 'request' ? 'this request' : by === 'key' ? 'the API key' : `the ${by} of the key`
+export function constraintsUnmet({ constraint, by, field }: Breach, subject: string, remedy: string): GatewayError {
+  const own = field === 'constraints' ? 'this request' : `this request (\`${field}\`)`
+  const whose = by === 'request' ? own : by === 'key' ? 'the API key' : `the ${by} of the key`
   const message = `${subject} meets the constraint \`${constraint}\` of ${whose}. ${remedy}`
   return new GatewayError('constraints_unmet', message, {
-    ...{ param: 'constraints', shouldRetry: false, layer: 'constraints', category: constraint },
+    ...{ param: field, shouldRetry: false, layer: 'constraints', category: constraint },
   })
 }

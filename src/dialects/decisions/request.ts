@@ -9,6 +9,7 @@ import { unreadParts } from '../../core/chat/tool-definitions.ts'
 import { maximumNameCharacters } from '../../core/models/models.ts'
 import { readConstraintsHeader, requestDemands } from '../../core/policy/constraints.ts'
 import { chatRequestWithDefaults } from '../../core/request/chat-request.ts'
+import { gatewayFields } from '../../core/request/gateway-fields.ts'
 import { bodyText, imageAddress } from '../../core/request/part-schemas.ts'
 import { promptCacheKey, tagsOfHeaders } from '../../core/request/tags.ts'
 import { unknownNames } from '../../core/validation/unknown-names.ts'
@@ -63,6 +64,7 @@ export const decisionsSchema = Type.Object(
     prompt_cache_key: promptCacheKey,
     prompt_cache_options: nullable(Type.Object({}, open)),
     safety_identifier: nullable(Type.String({ maxLength: 128 })),
+    constraints: gatewayFields.constraints,
   },
   { ...open, title: 'DecisionRequest' },
 )
@@ -77,7 +79,8 @@ export function readDecisions(
   const [unknown] = unknownNames(decisionsSchema, body)
   if (unknown !== undefined)
     throw invalidField(unknown, 'is no field of this endpoint. Remove it', 'unsupported_parameter')
-  const { input, questions } = body
+  const { constraints, ...fields } = body
+  const { input, questions } = fields
   refuseForeignObjects({ questions })
   for (const [index, { type, choices, levels }] of questions.entries()) {
     const missing =
@@ -91,7 +94,7 @@ export function readDecisions(
     source: {
       dialect: 'decisions',
       text,
-      fields: body,
+      fields,
       messages,
       headers: {},
       needs: ['questions'],
@@ -105,7 +108,7 @@ export function readDecisions(
     hedge: false,
     endUser: body.safety_identifier ?? null,
     tags: tagsOfHeaders(headers),
-    ...requestDemands(readConstraintsHeader(headers)),
+    ...requestDemands(constraints, readConstraintsHeader(headers)),
     bodyCharacters: text.length,
   })
 }

@@ -61,6 +61,7 @@ describe('findBreach', () => {
     expect(findBreach(demands, { names: ['a'], policy: policy({ no_training: true }) })).toEqual({
       constraint: 'zdr',
       by: 'key',
+      field: 'constraints',
     })
   })
 })
