@@ -9,8 +9,11 @@ import { timeoutHeader } from './request-timeout.ts'
 
 const flag = oneOf(['true', 'false', '1', '0'])
 
-export const constraintsHeaders = {
+/** Headers of every request to a model. */
+export const modelHeaders = {
   'X-Gateway-Constraints': Type.String({ examples: ['zdr, region=eu, providers=azure|openai'] }),
+  ...timeoutHeader,
+  ...idempotencyHeaders,
 }
 
 /** Each header up to the cost factor overrides the body field of the same meaning. */
@@ -25,9 +28,7 @@ export const chatHeaders = {
   'X-Gateway-Continue': oneOf(continuePolicies),
   'X-Gateway-Fallback-Max-Cost-Factor': Type.Number(fallbackCostFactors),
   'X-Gateway-Hedge': oneOf(['on', 'off']),
-  ...constraintsHeaders,
-  ...timeoutHeader,
-  ...idempotencyHeaders,
+  ...modelHeaders,
 }
 
 export const chatErrors: readonly ErrorCode[] = [

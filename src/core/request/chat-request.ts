@@ -35,7 +35,7 @@ export const fallbackCostFactors = { minimum: 1, maximum: 1000 } as const
 export function chatRequestWithDefaults(messages: readonly Message[], fields: Partial<ChatRequest> = {}): ChatRequest {
   return {
     dialect: 'native',
-    source: null,
+    ...ofOneForm,
     messages,
     model: null,
     strategy: null,
@@ -43,21 +43,12 @@ export function chatRequestWithDefaults(messages: readonly Message[], fields: Pa
     maxOutputTokens: null,
     temperature: null,
     topP: null,
-    presencePenalty: null,
-    frequencyPenalty: null,
     seed: null,
-    logitBias: null,
-    logprobs: false,
-    topLogprobs: null,
     stop: [],
-    choices: 1,
     tools: [],
     toolChoice: null,
-    parallelToolCalls: null,
     responseFormat: { type: 'text' },
     reasoningEffort: null,
-    endUser: null,
-    extras: {},
     fallback: 'same_model',
     continuation: 'none',
     fallbackMaxCostFactor: usualFallbackCostFactor,
@@ -171,6 +162,20 @@ export function chatRequestFields(additionalProperties: boolean) {
 
 type RequestFields = Static<TObject<ReturnType<typeof chatRequestFields>>>
 
+/** Fields that only some API forms have. */
+const ofOneForm = {
+  source: null,
+  presencePenalty: null,
+  frequencyPenalty: null,
+  logitBias: null,
+  logprobs: false,
+  topLogprobs: null,
+  choices: 1,
+  parallelToolCalls: null,
+  endUser: null,
+  extras: {},
+} satisfies Partial<ChatRequest>
+
 /** Parses the shared fields and the `X-Gateway-*` headers; a header overrides the body. Throws `invalid_request`. */
 export function parseChatRequestFields(body: RequestFields, headers: Headers) {
   const noFallback = headerFlag(headers, 'X-Gateway-No-Fallback')
@@ -181,6 +186,7 @@ export function parseChatRequestFields(body: RequestFields, headers: Headers) {
   const tools = readTools(body.tools ?? [])
   const choice = readToolChoice(body.tool_choice ?? null, tools)
   return {
+    ...ofOneForm,
     model: isAuto(body.model) ? null : (body.model ?? null),
     strategy: headerChoice(headers, 'X-Gateway-Strategy', strategies) ?? body.strategy ?? null,
     stream: (body.stream ?? streamMode !== null) ? (streamMode ?? 'buffered') : null,

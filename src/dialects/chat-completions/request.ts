@@ -185,7 +185,6 @@ export function readCompatible(
   const request: ChatRequest = {
     ...withPreferences(fields, preferences),
     dialect: 'chat_completions',
-    source: null,
     stream: streams ? fields.stream : null,
     messages: parseMessages(body.messages ?? null, body.prompt ?? null, openReasoning),
     maxOutputTokens: cap === undefined ? null : (body[cap] ?? null),

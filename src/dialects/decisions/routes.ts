@@ -2,12 +2,12 @@ import { Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import { oneOf, strictObject } from '../../core/validation/validate.ts'
 import { type ChatEndpoint, type ChatRouteDeps, handleChat } from '../../http/chat-handler.ts'
-import { chatErrors, constraintsHeaders } from '../../http/chat-route-docs.ts'
-import { idempotencyHeaders } from '../../http/idempotency.ts'
-import { timeoutHeader } from '../../http/request-timeout.ts'
+import { chatErrors, modelHeaders } from '../../http/chat-route-docs.ts'
 import { policies, withRouteDocs } from '../../http/route-docs.ts'
 import { count, namedSchema, orNull, share, text } from '../../http/schemas.ts'
 import type { ReasoningSeal } from '../reasoning-seal.ts'
+import { responseUsage } from '../responses/reply.ts'
+import { responseUsageShape } from '../responses/routes.ts'
 import { decisionsSchema, readDecisions } from './request.ts'
 
 const optionValue = Type.Union([Type.String(), Type.Boolean()])
@@ -31,13 +31,7 @@ const answerShape = namedSchema('DecisionAnswer', {
 const decisionShape = namedSchema('Decision', {
   answers: Type.Array(answerShape, { description: 'in the order of the questions' }),
   model: text('gateway/local'),
-  usage: strictObject({
-    input_tokens: count,
-    input_tokens_details: strictObject({ cached_tokens: count, cache_write_tokens: count }),
-    output_tokens: count,
-    output_tokens_details: strictObject({ reasoning_tokens: count }),
-    total_tokens: count,
-  }),
+  usage: responseUsageShape,
 })
 
 function createEndpoint({ reasoningSeal }: { readonly reasoningSeal: ReasoningSeal }): ChatEndpoint {
@@ -46,20 +40,11 @@ function createEndpoint({ reasoningSeal }: { readonly reasoningSeal: ReasoningSe
     parse: (body, source) => ({
       request: readDecisions(body, source, { seal: reasoningSeal, accountId: source.accountId }),
       spelling: { messages: 'input' },
-      body({ choices }, { model }, { usage }) {
-        const { inputTokens, cachedInputTokens, cacheWriteTokens, outputTokens, reasoningTokens } = usage
-        return {
-          answers: JSON.parse(choices[0]?.text ?? ''),
-          model,
-          usage: {
-            input_tokens: inputTokens,
-            input_tokens_details: { cached_tokens: cachedInputTokens, cache_write_tokens: cacheWriteTokens },
-            output_tokens: outputTokens,
-            output_tokens_details: { reasoning_tokens: reasoningTokens },
-            total_tokens: inputTokens + outputTokens,
-          },
-        }
-      },
+      body: ({ choices }, { model }, receipt) => ({
+        answers: JSON.parse(choices[0]?.text ?? ''),
+        model,
+        usage: responseUsage(receipt),
+      }),
     }),
   }
 }
@@ -91,7 +76,7 @@ export function decisions(deps: ChatRouteDeps & Parameters<typeof createEndpoint
           ],
         },
       },
-      requestHeaders: { ...constraintsHeaders, ...timeoutHeader, ...idempotencyHeaders },
+      requestHeaders: modelHeaders,
       answer: decisionShape,
       answerHeaders: ['served', 'cost', 'estimated', 'quotaStatus'],
       errors: chatErrors,

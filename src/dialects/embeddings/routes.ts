@@ -7,9 +7,7 @@ import { constraintsSchema } from '../../core/policy/constraints.ts'
 import type { GatewayError } from '../../core/validation/errors.ts'
 import { nullable, oneOf, strictObject, validate } from '../../core/validation/validate.ts'
 import { type ChatRouteDeps, handleChat } from '../../http/chat-handler.ts'
-import { chatErrors, constraintsHeaders } from '../../http/chat-route-docs.ts'
-import { idempotencyHeaders } from '../../http/idempotency.ts'
-import { timeoutHeader } from '../../http/request-timeout.ts'
+import { chatErrors, modelHeaders } from '../../http/chat-route-docs.ts'
 import { policies, withRouteDocs } from '../../http/route-docs.ts'
 import { count, namedSchema, text } from '../../http/schemas.ts'
 import {
@@ -82,7 +80,7 @@ export function embeddings(deps: ChatRouteDeps & EmbeddingsDeps) {
           },
           'token IDs of cl100k_base': { model: 'text-embedding-3-large', input: [[32, 8415, 7731], [15339]] },
         },
-        requestHeaders: { ...constraintsHeaders, ...timeoutHeader, ...idempotencyHeaders },
+        requestHeaders: modelHeaders,
         answer: embeddingsResponseSchema,
         answerHeaders: ['served', 'cost', 'estimated', 'quotaStatus'],
         errors: chatErrors.filter(code => code !== 'model_deprecated'),

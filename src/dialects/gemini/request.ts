@@ -163,12 +163,9 @@ export function readGemini(
     stop: (config.stopSequences ?? []).filter(stop => stop !== ''),
     presencePenalty: config.presencePenalty ?? null,
     frequencyPenalty: config.frequencyPenalty ?? null,
-    logitBias: null,
     logprobs: config.responseLogprobs ?? false,
     topLogprobs: config.logprobs ?? null,
     choices: config.candidateCount ?? 1,
-    parallelToolCalls: null,
-    endUser: null,
     extras: {
       ...others,
       ...(topK == null ? {} : { top_k: topK }),

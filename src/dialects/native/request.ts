@@ -63,18 +63,8 @@ export function readNative(value: unknown, headers: Headers, bodyCharacters: num
   const body = validate(nativeSchema, value)
   return {
     dialect: 'native',
-    source: null,
     ...parseChatRequestFields(body, headers),
     messages: parseMessages(body.messages ?? null, body.prompt ?? null),
-    presencePenalty: null,
-    frequencyPenalty: null,
-    logitBias: null,
-    logprobs: false,
-    topLogprobs: null,
-    choices: 1,
-    parallelToolCalls: null,
-    endUser: null,
-    extras: {},
     bodyCharacters,
   }
 }

@@ -27,7 +27,7 @@ const responseId = Type.String({ examples: ['resp_5f0c1b7ae94d42d8'] })
 const itemId = Type.String({ examples: ['msg_5f0c1b7ae94d42d80000'] })
 const status = oneOf(['in_progress', 'completed', 'incomplete'])
 
-const responseUsageShape = namedSchema('ResponseUsage', {
+export const responseUsageShape = namedSchema('ResponseUsage', {
   input_tokens: count,
   input_tokens_details: strictObject({ cached_tokens: count, cache_write_tokens: count }),
   output_tokens: count,

@@ -1,9 +1,8 @@
 /** Adapter for `/decisions` at OpenAI and all compatible servers. The client's body passes as written. */
 import { badAnswer } from '../failure.ts'
 import { encoded, isRecord, record, records } from '../json.ts'
-import { getDialect } from '../openai/conversation.ts'
 import { failureInAnswer, getError } from '../openai/failure.ts'
-import { chatCompletionsUrl } from '../openai/request.ts'
+import { endpointAt } from '../openai/request.ts'
 import { findUsage } from '../openai/usage.ts'
 import type { AdapterRequest, Provider } from '../provider.ts'
 import { inputFor } from './request.ts'
@@ -17,17 +16,11 @@ export function openaiDecisions(shared: Provider, { request }: AdapterRequest, o
   return {
     ...shared,
     toRequest({ model }, access) {
-      const base = new URL(access.baseUrl)
       // Moderation masked secrets: the input is written from the messages that it has changed.
       const isMasked = request.source?.messages !== request.messages
       const input = isMasked ? inputFor(request.messages, model.parameters) : fields.input
       return {
-        url: chatCompletionsUrl(base).replace('/chat/completions', '/decisions'),
-        headers: {
-          'content-type': 'application/json',
-          accept: 'application/json',
-          ...(access.apiKey !== null && getDialect(base.hostname, official).keyHeader(access.apiKey)),
-        },
+        ...endpointAt(access, official, { path: 'decisions' }),
         body: encoded({ ...fields, model: model.id, input }),
         droppedParameters: [],
       }

@@ -15,7 +15,7 @@ import { type ConversationStep, getSteps, placeholderTexts } from '../conversati
 import { sortExtras } from '../extras.ts'
 import { encoded, getText, isRecord, isText, type Json, record, records } from '../json.ts'
 import { getDialect, namesJson, toolIdsFor } from '../openai/conversation.ts'
-import { chatCompletionsUrl, formatFor, looseTools, officialValues } from '../openai/request.ts'
+import { endpointAt, formatFor, looseTools, officialValues } from '../openai/request.ts'
 import { droppedNames, nearestEffort, parametersFor } from '../parameters.ts'
 import type { Access, AdapterRequest, ProviderRequest } from '../provider.ts'
 import { isStrict } from '../schemas.ts'
@@ -151,19 +151,10 @@ export function toResponsesRequest(
     safety_identifier: request.endUser?.slice(0, 128),
   }
   return {
-    url: responsesUrl(access),
-    headers: {
-      'content-type': 'application/json',
-      accept: stream ? 'text/event-stream' : 'application/json',
-      ...(access.apiKey !== null && { authorization: `Bearer ${access.apiKey}` }),
-    },
+    ...endpointAt(access, true, { path: 'responses', stream }),
     body: encoded(body),
     droppedParameters: droppedNames(dropped, [...extras.dropped, ...tools.dropped]),
   }
-}
-
-function responsesUrl({ baseUrl }: Access): string {
-  return chatCompletionsUrl(new URL(baseUrl)).replace('/chat/completions', '/responses')
 }
 
 function getItems(input: unknown): readonly unknown[] {

@@ -5,8 +5,8 @@ import { ownFields } from '../../core/chat/provider-features.ts'
 import { badAnswer } from '../failure.ts'
 import { encoded, isRecord, record, records, tokenCount, wholeNumber } from '../json.ts'
 import type { Access, AdapterRequest, Provider, ProviderFailure, ProviderRequest, Vectors } from '../provider.ts'
-import { getDialect } from './conversation.ts'
 import { failureInAnswer, getError } from './failure.ts'
+import { endpointAt } from './request.ts'
 
 /**
  * Creates the adapter. `official` = api.openai.com, which is asked for base64: a fifth of the size of numbers, without
@@ -26,7 +26,6 @@ const compatibleFields: ReadonlySet<string> = new Set(
 function toRequest({ request, model, inputs }: AdapterRequest, access: Access, official: boolean): ProviderRequest {
   const { embedding, endUser, extras } = request
   const dimensions = embedding?.dimensions ?? null
-  const base = new URL(access.baseUrl)
   const sent: [string, unknown][] = []
   const dropped: string[] = []
   for (const [name, value] of Object.entries(extras)) {
@@ -39,18 +38,13 @@ function toRequest({ request, model, inputs }: AdapterRequest, access: Access, o
     ...Object.fromEntries(sent),
     model: model.id,
     input: inputs,
-    ...(dimensions !== null && { [dimensionsField(base.hostname, official)]: dimensions }),
+    ...(dimensions !== null && { [dimensionsField(new URL(access.baseUrl).hostname, official)]: dimensions }),
     // Older Ollama, llama.cpp and Voyage reject or ignore it: they send numbers, which are converted here.
     ...(official && { encoding_format: 'base64' }),
     ...(official && endUser !== null && { user: endUser }),
   }
   return {
-    url: embeddingsUrl(base),
-    headers: {
-      'content-type': 'application/json',
-      accept: 'application/json',
-      ...(access.apiKey !== null && getDialect(base.hostname, official).keyHeader(access.apiKey)),
-    },
+    ...endpointAt(access, official, { path: 'embeddings' }),
     body: encoded(body),
     droppedParameters: dropped,
   }
@@ -58,16 +52,6 @@ function toRequest({ request, model, inputs }: AdapterRequest, access: Access, o
 
 function dimensionsField(hostname: string, official: boolean): 'dimensions' | 'output_dimension' {
   return !official && /(?:^|\.)(?:voyageai\.com|mistral\.ai)$/.test(hostname) ? 'output_dimension' : 'dimensions'
-}
-
-/**
- * Returns the URL of `/embeddings` under the base, by the rules of `/chat/completions`: a path without a version gets
- * `/v1`.
- */
-function embeddingsUrl(base: URL): string {
-  const path = base.pathname.replace(/\/+$/, '').replace(/\/chat\/completions$/, '')
-  const versioned = /\/v\d[^/]*(?:\/|$)/.test(path) || path.includes('/openai/deployments/')
-  return `${base.origin}${path}${versioned ? '' : '/v1'}/embeddings${base.search}`
 }
 
 function readVectors(body: unknown, { inputs = [] }: AdapterRequest): Vectors | ProviderFailure {

@@ -18,7 +18,7 @@ export function toRequest(
   official: boolean,
 ): ProviderRequest {
   const rules = model.parameters
-  const { url, dialect } = getAddress(access, official)
+  const { dialect } = getAddress(access, official)
   const marksCache = !official && (dialect.cacheMarks || isClaude(model))
   const prompt = marksCache ? withPromptMarks(request, cacheMarks ?? null) : withJoinedSystem(request)
   const withTools = request.tools.length > 0
@@ -61,8 +61,7 @@ export function toRequest(
     ...(request.endUser !== null && endUserFor(request.endUser, rules, official)),
   }
   return {
-    url,
-    headers: headersFor(access, dialect, stream),
+    ...endpointAt(access, official, { stream }),
     body: encoded(body),
     droppedParameters: droppedNames(
       dropped,
@@ -78,11 +77,20 @@ const callLine = (choice: Parameters<typeof instructionFor>[0]): Instruction => 
 })
 const isGiven = <Value>(value: Value | null): value is Value => value !== null
 
-function headersFor({ apiKey }: Access, dialect: Dialect, stream: boolean): ProviderRequest['headers'] {
+/** Returns the address and the headers of a request to `path` beside `/chat/completions`. */
+export function endpointAt(
+  access: Access,
+  official: boolean,
+  { path = 'chat/completions', stream = false }: { readonly path?: string; readonly stream?: boolean },
+): Pick<ProviderRequest, 'url' | 'headers'> {
+  const { url, dialect } = getAddress(access, official)
   return {
-    'content-type': 'application/json',
-    accept: stream ? 'text/event-stream' : 'application/json',
-    ...(apiKey !== null && dialect.keyHeader(apiKey)),
+    url: url.replace('chat/completions', path),
+    headers: {
+      'content-type': 'application/json',
+      accept: stream ? 'text/event-stream' : 'application/json',
+      ...(access.apiKey !== null && dialect.keyHeader(access.apiKey)),
+    },
   }
 }
 
@@ -107,7 +115,7 @@ function getAddress(access: Access, official: boolean): { readonly url: string; 
  * `/api/paas/v4`) gets `/v1`, since servers often document their URL without it. A path that ends in
  * `/chat/completions` or names an Azure deployment is used unchanged. Keeps a query (`?api-version=`).
  */
-export function chatCompletionsUrl(base: URL): string {
+function chatCompletionsUrl(base: URL): string {
   const path = base.pathname.replace(/\/+$/, '')
   if (path.endsWith('/chat/completions')) return `${base.origin}${path}${base.search}`
   const versioned = /\/v\d[^/]*(?:\/|$)/.test(path) || path.includes('/openai/deployments/')
