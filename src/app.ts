@@ -48,7 +48,7 @@ import { getEndpoints, isClientProbe, isGeminiForm, isMessagesForm, noRouteError
 import { createFailures, errorResponse, type Failures, toGatewayError } from './http/error-response.ts'
 import { createDeprecationLookup, type QuotaHeaderDeps, withQuotaHeaders } from './http/headers.ts'
 import { checkHost, markForeignPage } from './http/pages.ts'
-import { createTokenCountLimit, type TokenCountLimit } from './http/rate-limits.ts'
+import { createTokenCountLimit } from './http/rate-limits.ts'
 import { reference } from './http/reference/routes.ts'
 import { exposition, expositionType, mergeWorkers } from './observability/instruments.ts'
 import { probes } from './observability/probes.ts'
@@ -135,12 +135,12 @@ export function createApp(deps: Deps, workers: WorkerMetricsSource | null = null
       response.headers.set('x-request-id', requestId)
       await withQuotaHeaders(quota, request.headers, response, requestId)
     })
+    .use(inputTokens(counting))
   const { strangers } = failures
   useResources(root, deps, {
     recall: callers.recall,
     getCaller: exchangeDeps.getCaller,
     look,
-    limitTokenCounts,
     strangers,
   })
   return useOperations(root, deps, workers)
@@ -207,11 +207,8 @@ function useResources(
     recall,
     getCaller,
     look,
-    limitTokenCounts,
     strangers,
-  }: Pick<Callers, 'recall'> &
-    Pick<ChatRouteDeps, 'getCaller' | 'look'> &
-    Pick<Failures, 'strangers'> & { readonly limitTokenCounts: TokenCountLimit },
+  }: Pick<Callers, 'recall'> & Pick<ChatRouteDeps, 'getCaller' | 'look'> & Pick<Failures, 'strangers'>,
 ) {
   const getAddress = (request: Request) => deps.getAddress(request, root.server)
   const identify: Authenticate = {
@@ -221,7 +218,6 @@ function useResources(
     getAddress,
   }
   return root
-    .use(inputTokens({ ...deps, getCaller, limitTokenCounts }))
     .use(models({ ...deps, recall, health: { report: () => reportModelHealth(deps) } }))
     .use(
       estimate({

@@ -4,7 +4,7 @@ import { autoModel, type Catalog, type Model } from '../core/models/models.ts'
 import { type Demand, readConstraintsHeader, requestDemands } from '../core/policy/constraints.ts'
 import { GatewayError } from '../core/validation/errors.ts'
 import { parseJson } from '../core/validation/validate.ts'
-import { bodyLimits, checkContentType, readBody, whileHeld } from '../http/body.ts'
+import { answerHeld, type HeldBodyDeps } from '../http/body.ts'
 import type { ChatRouteDeps, RequestSource } from '../http/chat-handler.ts'
 import type { TokenCountLimit } from '../http/rate-limits.ts'
 import { disabledModel } from '../models/allowed-models.ts'
@@ -12,17 +12,18 @@ import { joinDemands } from '../request/routing/constrained.ts'
 import { likelyInputTokens } from '../text/tokens/tokens.ts'
 import type { ReasoningSeal } from './reasoning-seal.ts'
 
-export type TokenCounterDeps = Pick<ChatRouteDeps, 'getCaller' | 'newRequestId' | 'bodies'> & {
-  readonly reasoningSeal: ReasoningSeal
-  readonly limitTokenCounts: TokenCountLimit
-  readonly catalog: Pick<Catalog, 'resolve' | 'findDisabled'>
-  /** Returns the count of the model's provider; null = the provider returned none. */
-  readonly countInput: (
-    model: Model,
-    source: SourceBody,
-    demands: readonly Demand[] | undefined,
-  ) => Promise<number | null>
-}
+export type TokenCounterDeps = HeldBodyDeps &
+  Pick<ChatRouteDeps, 'newRequestId'> & {
+    readonly reasoningSeal: ReasoningSeal
+    readonly limitTokenCounts: TokenCountLimit
+    readonly catalog: Pick<Catalog, 'resolve' | 'findDisabled'>
+    /** Returns the count of the model's provider; null = the provider returned none. */
+    readonly countInput: (
+      model: Model,
+      source: SourceBody,
+      demands: readonly Demand[] | undefined,
+    ) => Promise<number | null>
+  }
 
 type CountForm = {
   /** Parses a body. Throws `GatewayError` with the invalid field. `source` null = only the gateway can count it. */
@@ -41,22 +42,20 @@ type CountForm = {
 
 /** Returns the handler of one API form. */
 export function createTokenCounter(deps: TokenCounterDeps, form: CountForm): (request: Request) => Promise<Response> {
-  return async request => {
+  return request => {
     const requestId = deps.newRequestId()
-    const caller = await deps.getCaller(request)
-    const { accountId } = caller
-    await deps.limitTokenCounts(accountId)
-    checkContentType(request.headers)
-    return whileHeld({ budget: deps.bodies, owner: accountId }, request, bodyLimits.chat, async () => {
-      const text = await readBody(request, bodyLimits.chat)
-      const { headers, url } = request
-      const asked = form.read(parseJson(text), { headers, text, accountId }, url)
-      const model = findModel(deps, asked.model)
-      const demands = joinDemands(caller, requestDemands(readConstraintsHeader(headers))?.demands)
-      const counted =
-        model === null || asked.source === null ? null : await deps.countInput(model, asked.source, demands)
-      const tokens = counted ?? likelyInputTokens(asked, model?.provider ?? form.usualProvider)
-      return replied(form, tokens, requestId, counted === null)
+    return answerHeld(deps, request, {
+      admit: ({ accountId }) => deps.limitTokenCounts(accountId),
+      async answer(text, caller) {
+        const { headers, url } = request
+        const asked = form.read(parseJson(text), { headers, text, accountId: caller.accountId }, url)
+        const model = findModel(deps, asked.model)
+        const demands = joinDemands(caller, requestDemands(readConstraintsHeader(headers))?.demands)
+        const counted =
+          model === null || asked.source === null ? null : await deps.countInput(model, asked.source, demands)
+        const tokens = counted ?? likelyInputTokens(asked, model?.provider ?? form.usualProvider)
+        return replied(form, tokens, requestId, counted === null)
+      },
     })
   }
 }

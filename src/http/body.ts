@@ -1,5 +1,6 @@
 /** Reads request bodies as text, with a size limit. */
 
+import type { Caller } from '../core/limits/plans.ts'
 import type { Clock } from '../core/ports.ts'
 import { GatewayError } from '../core/validation/errors.ts'
 import { wellFormedJson } from '../core/validation/untrusted-json.ts'
@@ -127,6 +128,44 @@ export async function whileHeld<T>(
   try {
     hold.add(bytes, true)
     return await work()
+  } finally {
+    hold.release()
+  }
+}
+
+export type HeldBodyDeps = {
+  /** Throws 401, or 429 and 503 if the key cannot be looked up now. */
+  readonly getCaller: (request: Request) => Caller | Promise<Caller>
+  readonly bodies: BodyBudget
+  readonly clock: Timer
+}
+
+/**
+ * Answers a chat body that needs no model, and holds its bytes until then. `admit` checks the limits of the caller before the body
+ * is read. If the budget of bodies has no room, the request is rejected before it is authenticated.
+ */
+export async function answerHeld<T>(
+  { getCaller, bodies, clock }: HeldBodyDeps,
+  request: Request,
+  {
+    admit,
+    answer,
+  }: {
+    readonly admit: (caller: Caller) => Promise<void>
+    readonly answer: (text: string, caller: Caller) => T | Promise<T>
+  },
+): Promise<T> {
+  const asking = getCaller(request)
+  const known = asking instanceof Promise ? null : asking
+  if (asking instanceof Promise) asking.catch(() => {})
+  const hold = bodies.open(known?.accountId ?? null)
+  try {
+    const read = receiveBody(request, bodyLimits.chat, { hold, clock })
+    const caller = await asking
+    if (known === null) hold.assign(caller.accountId)
+    await admit(caller)
+    checkContentType(request.headers)
+    return await answer(await read(), caller)
   } finally {
     hold.release()
   }

@@ -123,7 +123,7 @@ type CountDeps = {
 /** Maximum bytes of a count response; a longer one is ignored. */
 const maximumCharacters = 16_384
 
-/** Returns the input tokens as the model's provider counts them; null = it has no such endpoint, failed, was too slow, or a constraint excludes it. */
+/** Returns the input tokens as the model's provider counts them; null = it has no such endpoint for this API form, failed, was too slow, or a constraint excludes it. */
 export async function countInput(
   deps: CountDeps,
   model: Model,
@@ -132,7 +132,8 @@ export async function countInput(
 ): Promise<number | null> {
   const endpoint = findEndpoint(deps.endpoints, model)
   const count = endpoint?.provider.count
-  if (endpoint === undefined || count === undefined) return null
+  const isOwnForm = endpoint?.provider.takesSource?.(model).includes(source.dialect)
+  if (endpoint === undefined || count === undefined || !isOwnForm) return null
   if (placeBreach(demands, { model, endpoint, host: model.hosts?.[0] }) !== null) return null
   const request = count.toRequest(source, nameAtFirstHost(model), endpoint.access)
   if (request === null) return null

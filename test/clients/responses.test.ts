@@ -173,6 +173,8 @@ describe('OpenAI client Responses', () => {
     const counted = await client.responses.inputTokens.count({ model: 'gpt-4.1', input: 'one two three' })
     expect(counted.object).toBe('response.input_tokens')
     expect(counted.input_tokens).toBeWithin(3, 20)
+    const unknown = await client.responses.inputTokens.count({ model: 'none', input: 'one' }).catch(error => error)
+    expect(unknown).toMatchObject({ status: 404, code: 'model_not_found', param: 'model' })
   })
 
   test('ends a stream that the upstream truncates as failed', async () => {

@@ -3,7 +3,7 @@ import { Elysia } from 'elysia'
 import type { Message } from '../../core/chat/chat.ts'
 import type { RateLimiterFactory } from '../../core/limits/rate-limits.ts'
 import { nullable, parseJson, validate } from '../../core/validation/validate.ts'
-import { bodyLimits, checkContentType, receiveBody } from '../../http/body.ts'
+import { answerHeld } from '../../http/body.ts'
 import type { ChatRouteDeps } from '../../http/chat-handler.ts'
 import { enforceAccountLimit } from '../../http/rate-limits.ts'
 import { policies, withRouteDocs } from '../../http/route-docs.ts'
@@ -140,27 +140,17 @@ export function moderations(deps: ModerationsRouteDeps) {
 
   return new Elysia({ name: 'moderations' }).post(
     '/v1/moderations',
-    async ({ request }) => {
-      const asking = deps.getCaller(request)
-      const known = asking instanceof Promise ? null : asking
-      if (asking instanceof Promise) asking.catch(() => {})
-      const hold = deps.bodies.open(known?.accountId ?? null)
-      try {
-        // If the body budget has no room, the gateway rejects the body before it authenticates the request.
-        const read = receiveBody(request, bodyLimits.chat, { hold, clock: deps.clock })
-        const caller = await asking
-        if (known === null) hold.assign(caller.accountId)
-        await enforceAccountLimit(limiter, caller.accountId, { ...limit, what: 'moderations' })
-        checkContentType(request.headers)
-        const texts = getTexts(validate(moderationsSchema, parseJson(await read())))
-        const results = await moderate(deps.moderation, texts, () => countShare(caller.accountId))
-        const id = deps.newRequestId().replace('req_', 'modr-')
-        const body = { id, model: 'gateway-moderation', results }
-        return Response.json(body, { headers: { 'cache-control': 'no-store' } })
-      } finally {
-        hold.release()
-      }
-    },
+    ({ request }) =>
+      answerHeld(deps, request, {
+        admit: ({ accountId }) => enforceAccountLimit(limiter, accountId, { ...limit, what: 'moderations' }),
+        async answer(text, { accountId }) {
+          const texts = getTexts(validate(moderationsSchema, parseJson(text)))
+          const results = await moderate(deps.moderation, texts, () => countShare(accountId))
+          const id = deps.newRequestId().replace('req_', 'modr-')
+          const body = { id, model: 'gateway-moderation', results }
+          return Response.json(body, { headers: { 'cache-control': 'no-store' } })
+        },
+      }),
     {
       parse: 'none',
       ...withRouteDocs(policies.apiKey, {

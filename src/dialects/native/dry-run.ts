@@ -3,10 +3,10 @@ import { type ChatRequest, queryTypes } from '../../core/chat/chat.ts'
 import type { RateLimiterFactory } from '../../core/limits/rate-limits.ts'
 import { shownRule } from '../../core/policy/rules.ts'
 import { toUsd } from '../../core/usage/money.ts'
-import { fixedLimit, GatewayError } from '../../core/validation/errors.ts'
 import { parseJson } from '../../core/validation/validate.ts'
-import { bodyLimits, checkContentType, receiveBody } from '../../http/body.ts'
+import { answerHeld } from '../../http/body.ts'
 import type { ChatRouteDeps } from '../../http/chat-handler.ts'
+import { enforceAccountLimit } from '../../http/rate-limits.ts'
 import { policies, withRouteDocs } from '../../http/route-docs.ts'
 import { type Preview, type PreviewedCandidate, planDryRun } from '../../request/dry-run.ts'
 import { classifierScores } from '../../text/analysis/prompt-analysis.ts'
@@ -24,34 +24,24 @@ type RouteModuleDeps = Parameters<typeof planDryRun>[0] &
 
 /** `POST /api/v1/route`: how a chat request would be routed, and why. Calls, bills and counts nothing. */
 export function dryRun(deps: RouteModuleDeps) {
-  const { getCaller, meter, look, newRequestId, limits, bodies, clock } = deps
+  const { meter, look, newRequestId, limits } = deps
   const limit = limits('route', each)
 
   return new Elysia({ name: 'dry-run' }).post(
     '/api/v1/route',
-    async ({ request }) => {
-      const asking = getCaller(request)
-      // A body without capacity is rejected before authentication.
-      const known = asking instanceof Promise ? null : asking
-      if (asking instanceof Promise) asking.catch(() => {})
-      const hold = bodies.open(known?.accountId ?? null)
-      try {
-        const receive = receiveBody(request, bodyLimits.chat, { hold, clock })
-        const caller = await asking
-        if (known === null) hold.assign(caller.accountId)
-        refuseHaste(await limit.take(caller.accountId))
-        checkContentType(request.headers)
-        const text = await receive()
-        const chatRequest = readNative(parseJson(text), request.headers, text.length)
-        // The remaining daily limit decides which models are dropped, so it is loaded for an account that this process
-        // has not seen.
-        if (meter.quotaStatus(caller.accountId, caller.limits) === null) await look(caller, newRequestId())
-        const preview = await planDryRun(deps, caller, { asked: chatRequest, headers: request.headers })
-        return Response.json(shown(preview, chatRequest), { headers: { 'cache-control': 'no-store' } })
-      } finally {
-        hold.release()
-      }
-    },
+    ({ request }) =>
+      answerHeld(deps, request, {
+        admit: ({ accountId }) =>
+          enforceAccountLimit(limit, accountId, { perMinute: each.perMinute, what: 'dry runs' }),
+        async answer(text, caller) {
+          const chatRequest = readNative(parseJson(text), request.headers, text.length)
+          // The remaining daily limit decides which models are dropped, so it is loaded for an account that this process
+          // has not seen.
+          if (meter.quotaStatus(caller.accountId, caller.limits) === null) await look(caller, newRequestId())
+          const preview = await planDryRun(deps, caller, { asked: chatRequest, headers: request.headers })
+          return Response.json(shown(preview, chatRequest), { headers: { 'cache-control': 'no-store' } })
+        },
+      }),
     {
       parse: 'none',
       ...withRouteDocs(policies.apiKey, {
@@ -84,12 +74,6 @@ export function dryRun(deps: RouteModuleDeps) {
       }),
     },
   )
-}
-
-function refuseHaste(waitMs: number): void {
-  if (waitMs === 0) return
-  const message = 'Rate limit reached: 60 dry runs per minute. Retry after the time in the retry-after header.'
-  throw new GatewayError('requests_per_minute_exceeded', message, { retryAfterMs: waitMs, remedy: fixedLimit })
 }
 
 function shown(
