@@ -24,6 +24,7 @@ import { createCacheAffinity } from '../learning/cache-affinity.ts'
 import { createEstimateCalibration } from '../learning/estimate-calibration.ts'
 import { createLearningCache } from '../learning/learning-cache.ts'
 import { RejectionLog } from '../ledger/find-request.ts'
+import { readReasoning } from '../ledger/ledger.ts'
 import type { AdmissionRequest } from '../limits/meter.ts'
 import { createHealthTracker } from '../models/health-tracker.ts'
 import { HedgeBudget } from '../models/hedging.ts'
@@ -163,6 +164,12 @@ async function openAll(given: Config, options: DepsOptions, undo: AsyncDisposabl
       consoleParts.budget.settled(request.record)
     },
   }
+  const requestState = openRequestState(config, clock, identity.conversationSecret)
+  // Beside the first requests. Without the ledger lengths begin with their priors.
+  void schema
+    .then(() => readReasoning(database))
+    .then(rows => requestState.calibration.reasoning.seed(rows))
+    .catch(() => {})
   const shadow = new ShadowJobs(telemetry.compared)
   return {
     config,
@@ -171,7 +178,7 @@ async function openAll(given: Config, options: DepsOptions, undo: AsyncDisposabl
     ...identity,
     ...consoleParts,
     ...content,
-    ...openRequestState(config, clock, identity.conversationSecret),
+    ...requestState,
     rules,
     shadow,
     observe,

@@ -223,6 +223,28 @@ export function createScopeSeed(database: Database, journal: Pick<Journal, 'unsh
   }
 }
 
+/** Accounts with most usage, and requests of each, from which a starting process learns how long reasoning is. */
+const [sampledAccounts, sampledRequests] = [20, 500]
+const sampleDeadlineMs = 5_000
+
+/** Returns the reasoning tokens of recent requests by model and effort, of as many as these bounds allow. */
+export function readReasoning(database: Database) {
+  return database.run(
+    ({ sql }) => sql<{ model: string; effort: string; tokens: number; requests: number }[]>`
+      select recent.model, recent.effort, sum(reasoning_tokens)::float8 as tokens, count(*)::float8 as requests
+      from (
+        select account_id from usage_daily where day >= current_date - 2
+        group by account_id order by sum(requests) desc limit ${sampledAccounts}
+      ) as busy cross join lateral (
+        select provider || '/' || model as model, trace ->> 'e' as effort, reasoning_tokens, status, finish_reason
+        from usage_records where account_id = busy.account_id order by at desc limit ${sampledRequests}
+      ) as recent
+      where status = 'completed' and finish_reason = 'stop' and (reasoning_tokens > 0 or effort = 'none')
+      group by recent.model, recent.effort having recent.effort is not null`,
+    sampleDeadlineMs,
+  )
+}
+
 /** Creates the ledger's side of limits in Redis: all usage of an account in one statement, hence one snapshot. */
 export function createLimitLedger(database: Database): LimitLedger {
   return {

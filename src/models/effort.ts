@@ -190,7 +190,7 @@ const [priorRequests, leastChange] = [20, 0.1]
 /** Requests after which an earlier one counts half. */
 const halfLifeRequests = 500
 
-/** Learns reasoning lengths by model and effort from settled requests, in this process's memory. */
+/** Learns reasoning lengths by model and effort from settled requests, after those of the ledger at the start. */
 export class ReasoningCalibration {
   private readonly sums = new Map<string, LengthSum>()
   private readonly lengths = new Map<string, number>()
@@ -205,6 +205,15 @@ export class ReasoningCalibration {
     if (Math.abs(length - before) <= leastChange * Math.max(before, usual.minimal.tokens)) return
     this.lengths.set(key(model, effort), length)
     this.current = { of: (other, level) => this.lengths.get(key(fullName(other), level)) ?? usual[level].tokens }
+  }
+
+  /** Adds sums of earlier requests, which weigh at most as much as the requests of a half-life. */
+  seed(rows: readonly { model: string; effort: string; tokens: number; requests: number }[]): void {
+    for (const { model, effort, tokens, requests } of rows) {
+      const known = reasoningEfforts.find(name => name === effort)
+      const weight = Math.min(requests, halfLifeRequests)
+      if (known !== undefined && requests > 0) this.add(model, known, (tokens / requests) * weight, weight)
+    }
   }
 
   private count(name: string, tokens: number, requests: number): void {

@@ -1,7 +1,7 @@
 import { describe, expect } from 'bun:test'
 import { projectTagName } from '../../src/core/request/tags.ts'
 import { type Database, openDatabase } from '../../src/database/database.ts'
-import { exportRequests, readRequests } from '../../src/ledger/ledger.ts'
+import { exportRequests, readReasoning, readRequests } from '../../src/ledger/ledger.ts'
 import type { LoggedRequest, LogPage, LogPosition, RequestFilters } from '../../src/ledger/request-filters.ts'
 import { readUsage } from '../../src/ledger/usage-totals.ts'
 import { generateUsage, newTeam, tampered } from '../database/ledger-rows.ts'
@@ -141,6 +141,28 @@ for (const [name, open] of databases) {
         const sums = await readUsage(database, member, period)
         expect(sums.groups.map(group => group.unit).toSorted()).toEqual(team.memberKeys.toSorted())
         expect((await readUsage(database, foreign, period)).total.requests).toBe(0)
+      },
+    )
+
+    onDatabase(
+      'reasoning lengths come from completed outputs by model and effort, of a bounded number',
+      async database => {
+        const team = await newTeam(database)
+        const generated = { ...team, keyIds: team.ownerKeys, count: 1_000, start: Date.now() - hour, stepMs: 1000 }
+        await generateUsage(database, generated)
+        await tampered(
+          database,
+          sql => sql`
+        update usage_records set provider = 'x', model = 'm' || billed_microcents % 2, trace = '{"e":"low"}',
+          reasoning_tokens = billed_microcents
+        where account_id = ${team.accountId} and billed_microcents > 400`,
+        )
+        // Number 1,000 failed, and 500 are older than those that are read.
+        const rows = (await readReasoning(database)).filter(({ model }) => model.startsWith('x/'))
+        expect(rows.toSorted((row, other) => row.tokens - other.tokens).map(row => ({ ...row }))).toEqual([
+          { model: 'x/m0', effort: 'low', tokens: (249 * (502 + 998)) / 2, requests: 249 },
+          { model: 'x/m1', effort: 'low', tokens: (250 * (501 + 999)) / 2, requests: 250 },
+        ])
       },
     )
 

@@ -142,6 +142,15 @@ describe('reasoning lengths', () => {
     expect(calibration.current.of(sol, 'low')).toBe(400)
   })
 
+  test('begin with the sums of the ledger, which weigh no more than a half-life of requests', () => {
+    const calibration = new ReasoningCalibration()
+    const row = { model: 'openai/gpt-6.1-sol', effort: 'high', tokens: 600_000_000, requests: 100_000 }
+    calibration.seed([row, { ...row, effort: 'utmost' }])
+    expect(calibration.current.of(sol, 'high')).toBeWithin(5_800, 6_001)
+    for (let times = 0; times < 1_000; times++) calibration.add(row.model, 'high', 1_000)
+    expect(calibration.current.of(sol, 'high')).toBeLessThan(2_500)
+  })
+
   test('stay one object while they change by less than a tenth', () => {
     const calibration = new ReasoningCalibration()
     const { current } = calibration
