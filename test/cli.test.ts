@@ -315,6 +315,11 @@ describe('CLI beside a running gateway', () => {
     expect(keys).toEqual({ valid: 1, total: 1 })
   })
 
+  test('accounts shadow: shows the verdicts of an account, none yet', async () => {
+    expect(await asJson(`accounts shadow ${owner}`)).toMatchObject({ days: 30, total: { compared: 0 }, models: [] })
+    expect(await done(`accounts shadow ${owner}`)).toMatch(/^MODEL .*\nall +0 +– +\$0\.00$/m)
+  })
+
   test('accounts resume: sets the shortfall to zero and prints what it was', async () => {
     const { password } = await asJson('accounts create short@example.com --plan usage')
     const { key } = await asJson('keys create short@example.com')
@@ -521,6 +526,7 @@ describe('CLI arguments', () => {
       'accounts plan',
       'accounts limits',
       'accounts resume',
+      'accounts shadow',
       'accounts operator',
       'accounts reset-password',
       'accounts reset-two-factor',

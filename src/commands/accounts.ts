@@ -1,12 +1,14 @@
 /** `accounts …`: manages accounts and their limits. */
 import { randomBytes } from 'node:crypto'
 import type { Account, ApiKey } from '../../drizzle/tables.ts'
-import { getMaximumShortfall, readPlans } from '../config/config.ts'
+import { getMaximumShortfall, readConfig, readPlans } from '../config/config.ts'
 import { createPasswords } from '../console/auth/password-hashing.ts'
 import { releaseUnverified } from '../console/auth/stores/email-links.ts'
 import { changePassword, findUser } from '../console/auth/stores/users.ts'
 import { removeTotp } from '../console/auth/totp.ts'
 import { changeBilling, manualMethod } from '../console/billing/stores/billing.ts'
+import type { ShadowReport } from '../console/insights/schemas.ts'
+import { readShadow } from '../console/insights/store.ts'
 import { listKeys, resumeKeys } from '../console/keys/stores/keys.ts'
 import { findOperatorAccount, moveOperator } from '../console/provider-keys/store.ts'
 import { randomBase62 } from '../core/accounts/api-keys.ts'
@@ -253,6 +255,26 @@ const resume = command({
     }),
 })
 
+const shadow = command({
+  name: 'accounts shadow',
+  about: 'Show how routing does against the baseline, by the verdicts of shadow evaluation',
+  operands: { email },
+  options: { json },
+  run: ({ operands, options }) =>
+    withAccount(operands.email, async (database, { account }) => {
+      const found = await readShadow({ database, config: readConfig() }, account.id, Date.now())
+      if (options.json) return printJson(found)
+      const rows = found.models.map(row => [row.model, row.baseline_model, ...verdictCells(row)])
+      const all = ['all', '', ...verdictCells(found.total)]
+      print(...columns([['MODEL', 'BASELINE', 'COMPARED', 'MATCHED OR BETTER (95%)', 'COST'], ...rows, all]))
+    }),
+})
+
+function verdictCells({ compared, matched_or_better: matched, cost_usd }: ShadowReport['total']): string[] {
+  const [share, low, high] = [matched?.share, matched?.low, matched?.high].map(of => ((of ?? 0) * 100).toFixed(1))
+  return [String(compared), matched === null ? '–' : `${share}% (${low}–${high}%)`, shownUsd(fromUsd(cost_usd))]
+}
+
 const operator = command({
   name: 'accounts operator',
   about: "Make an account the operator's: its owners manage the gateway's provider keys, and stored keys are theirs",
@@ -308,7 +330,9 @@ const resetTwoFactor = command({
     }),
 })
 
-export const accountCommands = [create, list, show, plan, limits, resume, operator, resetPassword, resetTwoFactor]
+export const accountCommands = [
+  ...[create, list, show, plan, limits, resume, shadow, operator, resetPassword, resetTwoFactor],
+]
 
 /** Returns today's unbilled usage beyond reservations. */
 function getSum(keys: readonly ApiKey[]): number {

@@ -12,7 +12,6 @@ import type { Journal } from './journal.ts'
 import {
   isOfFailed,
   keyColumns,
-  keyCondition,
   type LoggedRequest,
   type LogPage,
   type LogPosition,
@@ -20,6 +19,7 @@ import {
   matching,
   type RequestFilters,
   requestColumns,
+  selectedKeys,
   testsRequests,
 } from './request-filters.ts'
 
@@ -117,10 +117,7 @@ async function scan(
       : sql`order by at desc, request_id desc limit ${depth}`
     const along = (found: ReturnType<Sql>) =>
       byKey
-        ? sql`(
-            select id from api_keys where account_id = ${accountId}
-              ${keyCondition(sql, keyId, [userId, memberId])}
-          ) as keys cross join lateral (${found}) as found`
+        ? sql`(${selectedKeys(sql, accountId, keyId, [userId, memberId])}) as keys cross join lateral (${found}) as found`
         : sql`(${found}) as found`
 
     const rows = await sql<LoggedRequest[]>`

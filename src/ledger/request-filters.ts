@@ -1,6 +1,7 @@
 /** Filters of requests, for the log and for totals of the log. */
 import type { Sql, TransactionSql } from 'postgres'
 import { projectTagName } from '../core/request/tags.ts'
+import { shadowKeyId } from '../core/usage/shadow.ts'
 import type { statusFilters } from '../core/usage/usage-groups.ts'
 import type { AttemptRecord, RequestTrace, UnpricedKind, UsageRecord } from '../core/usage/usage-record.ts'
 
@@ -49,6 +50,17 @@ export function keyCondition(sql: Sql | TransactionSql, keyId: string | null, us
   return sql`
     ${keyId === null ? sql`` : sql`and (id = ${keyId} or line_id = ${keyId})`}
     ${users.map(userId => (userId === null ? sql`` : sql`and user_id = ${userId}`))}`
+}
+
+/** The same as a query of their IDs. Calls of shadow evaluation have no API key, and are of no user. */
+export function selectedKeys(
+  sql: Sql | TransactionSql,
+  accountId: string,
+  keyId: string | null,
+  users: readonly (string | null)[],
+) {
+  if (keyId === shadowKeyId && users.every(userId => userId === null)) return sql`select ${keyId}::text as id`
+  return sql`select id from api_keys where account_id = ${accountId} ${keyCondition(sql, keyId, users)}`
 }
 
 function hasTag(sql: Sql | TransactionSql, tag: string) {

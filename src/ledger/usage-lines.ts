@@ -15,7 +15,7 @@ import {
   visibleRecords,
   visibleTagDays,
 } from '../database/visible-requests.ts'
-import { keyCondition, matching, type RequestFilters } from './request-filters.ts'
+import { matching, type RequestFilters, selectedKeys } from './request-filters.ts'
 
 export type UsageGroup = (typeof usageGroups)[number]
 export type UsageSplit = (typeof usageSplits)[number]
@@ -200,8 +200,7 @@ function getLog(sql: TransactionSql, scope: UsageScope, period: UsagePeriod) {
 function getKeys(sql: TransactionSql, { accountId }: UsageScope, filters: UsagePeriod['filters']) {
   const { keyId = null, memberId = null } = filters ?? {}
   if (keyId === null && memberId === null) return sql``
-  return sql`and key_id in (
-    select id from api_keys where account_id = ${accountId} ${keyCondition(sql, keyId, [memberId])})`
+  return sql`and key_id in (${selectedKeys(sql, accountId, keyId, [memberId])})`
 }
 
 type Queries = Sql | TransactionSql

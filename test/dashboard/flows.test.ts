@@ -101,6 +101,22 @@ function withBrowser(path: string) {
     expect(await steps.count()).toBe(0)
   })
 
+  test('Overview: shows how often routing matched the baseline, once a judge compared', async () => {
+    const { page, go } = owner
+    const heading = page.getByRole('heading', { name: 'Matched or better' })
+    expect(await heading.count()).toBe(0)
+    await gateway.deps.database.run(
+      ({ sql }) => sql`
+        insert into shadow_comparisons
+        select 'req_' || verdict, id, now(), null, 'light', 'a/b', null, 'c/d', 'e/f', verdict, 1, 1
+        from accounts, unnest('{win,tie,loss,none}'::text[]) as verdict where id = ${gateway.accountId}`,
+    )
+    await go('keys', 'Keys')
+    await go('', 'Overview')
+    await heading.waitFor()
+    await page.getByText('2 of 3, 95% interval 21%–94%').waitFor()
+  })
+
   test('Navigation: groups the pages, links the reference, the status and the version, and changes the theme by keyboard', async () => {
     expect(await owner.page.getByRole('list', { name: 'Organization' }).getByRole('link').count()).toBe(4)
     const links = owner.page.locator('.product-links')

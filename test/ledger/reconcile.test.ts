@@ -410,6 +410,10 @@ testNeeding(
           requests: 2,
           waiting: { requests: 1 },
         })
+      // Nor does usage without a reservation differ.
+      const last = accounts.at(-1) ?? ''
+      await meter.charge(usageRecord({ request_id: 'charged', account_id: last, at_ms: start, billed_microcents: 70 }))
+      expect(await own(last)).toMatchObject({ isWhole: true, waiting: { requests: 2 } })
 
       await addCost(1)
       expect((await own(first)).differences).toEqual([

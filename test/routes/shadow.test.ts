@@ -12,7 +12,7 @@ import { eventually } from '../harness/eventually.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { needed, testNeeding } from '../harness/needs.ts'
 import { startUpstream, type Upstream, type UpstreamAnswer } from '../harness/upstream.ts'
-import { createKeyFor, owner, type Person, sendRequest } from '../harness/users.ts'
+import { addMember, createKeyFor, owner, type Person, sendRequest } from '../harness/users.ts'
 
 setDefaultTimeout(240_000)
 
@@ -193,6 +193,22 @@ describe('shadow evaluation', () => {
     )
     expect(usage.body.data).toContainEqual(expect.objectContaining({ cost_usd: 0.0009 }))
 
+    const logged = async (query: string) =>
+      (
+        await sendRequest<{ data: { request_id: string; key_id: string }[] }>(gateway, 'GET', `/api/v1/${query}`, {
+          token: person.token,
+        })
+      ).body.data
+    expect((await logged('requests')).map(({ key_id }) => key_id).filter(key => key === 'shadow')).toHaveLength(2)
+    const own = await logged('requests?key=shadow')
+    expect(own.map(({ key_id }) => key_id)).toEqual(['shadow', 'shadow'])
+    expect(await logged('usage?group_by=model&key=shadow')).toHaveLength(2)
+    const shown = await sendRequest(gateway, 'GET', `/api/v1/requests/${own[0]?.request_id}`, { token: person.token })
+    expect([shown.status, shown.body.key_name]).toEqual([200, null])
+    const colleague = await addMember(gateway, person, 'member')
+    const unseen = await sendRequest<{ data: object[] }>(gateway, 'GET', '/api/v1/requests?key=shadow', colleague)
+    expect([unseen.status, unseen.body.data]).toEqual([200, []])
+
     const found = await report(gateway, person)
     expect(found).toMatchObject({ judge_model: 'third/umpire', total: { compared: 1, wins: 1, cost_usd: 0.0009 } })
     expect(found.models).toMatchObject([{ model: 'first/small', baseline_model: 'second/big', compared: 1 }])
@@ -341,16 +357,13 @@ describe('shadow evaluation', () => {
     const sum = (all: readonly Row[]) => all.reduce((total, { microcents }) => total + microcents, 0)
     expect(sum(await rows(former, person.accountId))).toBeLessThanOrEqual(10_000_000)
     gate.resolve()
-    await eventually(
-      async () => (await rows(former, person.accountId)).every(({ verdict }) => verdict !== null),
-      30_000,
-    )
-    const all = await rows(former, person.accountId)
-    // What the two did not use paid for others that waited.
-    expect(all.filter(({ verdict }) => verdict === 'win').length).toBeGreaterThan(1)
-    expect(sum(all)).toBeLessThanOrEqual(10_000_000)
-    const paid = async () => (await charged(former, person.accountId)).reduce((total, row) => total + row.microcents, 0)
-    await eventually(async () => (await paid()) === sum(all), 30_000)
+    // What the two did not use pays for others that waited. The ledger has what the rows have.
+    await eventually(async () => {
+      const all = await rows(former, person.accountId)
+      const paid = (await charged(former, person.accountId)).reduce((total, row) => total + row.microcents, 0)
+      expect(sum(all)).toBeLessThanOrEqual(10_000_000)
+      return all.filter(({ verdict }) => verdict === 'win').length > 1 && paid === sum(all)
+    }, 30_000)
     await app.server?.stop(true)
     await second.close()
     await former.stop()

@@ -2,10 +2,7 @@ import { Elysia } from 'elysia'
 import type { QueryType } from '../../core/chat/chat.ts'
 import type { Caller } from '../../core/limits/plans.ts'
 import type { Clock } from '../../core/ports.ts'
-import { dayMs } from '../../core/text/utc-days.ts'
 import { toUsd } from '../../core/usage/money.ts'
-import { getWilson } from '../../core/usage/shadow.ts'
-import type { Database } from '../../database/database.ts'
 import { hasApiKey } from '../../http/authentication.ts'
 import { keyOrSession, type RouteDocs, withRouteDocs } from '../../http/route-docs.ts'
 import {
@@ -17,9 +14,6 @@ import {
   type Insight,
 } from '../../learning/insights.ts'
 import type { LearningCache } from '../../learning/learning-cache.ts'
-import { type ComparisonSums, readComparisons } from '../../learning/shadow-comparisons.ts'
-import { findAccount } from '../auth/stores/users.ts'
-import type { ConsoleDeps } from '../deps.ts'
 import { type Authenticate, authorize, notFound, reply, scopeFor, sessionRoute, sessionRoutes } from '../routes.ts'
 import {
   feedbackSchema,
@@ -27,17 +21,15 @@ import {
   modelInsightListShape,
   ratedShape,
   recommendationListShape,
-  type ShadowReport,
   type ShownLearning,
   type ShownModelInsight,
   shadowReportShape,
 } from './schemas.ts'
+import { readShadow, type ShadowReportDeps, shadowDays } from './store.ts'
 
-type InsightsDeps = {
+type InsightsDeps = ShadowReportDeps & {
   readonly learning: Pick<LearningCache, 'cells' | 'rate' | 'erase'>
   readonly clock: Pick<Clock, 'now'>
-  readonly database: Database
-  readonly config: Pick<ConsoleDeps['config'], 'routing'>
   /** Returns the catalog's quality (0–1) of `provider/model`; null = unknown model. */
   readonly findFigure: (model: string) => number | null
   readonly getCaller: (request: Request) => Caller | Promise<Caller>
@@ -76,7 +68,7 @@ export function insights(deps: InsightsDeps, identify: Authenticate) {
     )
     .get(
       '/api/v1/insights/shadow',
-      async ({ request }) => reply(await readShadow(deps, await getAccount(request))),
+      async ({ request }) => reply(await readShadow(deps, await getAccount(request), deps.clock.now())),
       open({
         summary: 'Get the verdicts of shadow evaluation',
         description: `Of the last ${shadowDays} days: all together, and by served model and baseline.`,
@@ -84,43 +76,6 @@ export function insights(deps: InsightsDeps, identify: Authenticate) {
       }),
     )
     .use(writes(deps, identify))
-}
-
-const shadowDays = 30
-
-/** `GET /api/v1/insights/shadow`. */
-async function readShadow({ database, config, clock }: InsightsDeps, accountId: string): Promise<ShadowReport> {
-  const [account, [total, ...models]] = await Promise.all([
-    findAccount(database, accountId),
-    readComparisons(database, accountId, clock.now() - shadowDays * dayMs),
-  ])
-  if (account === null || total === undefined) throw notFound()
-  return {
-    shadow: account.shadow,
-    judge_model: config.routing.judgeModel,
-    days: shadowDays,
-    total: shownSums(total),
-    models: models.map(group => ({
-      model: group.model ?? '',
-      baseline_model: group.baselineModel ?? '',
-      ...shownSums(group),
-    })),
-  }
-}
-
-function shownSums({ wins, ties, losses, none, ...sums }: ComparisonSums): ShadowReport['total'] {
-  const compared = wins + ties + losses
-  return {
-    compared,
-    wins,
-    ties,
-    losses,
-    no_verdict: none,
-    matched_or_better: getWilson(wins + ties, compared),
-    cost_usd: toUsd(sums.microcents),
-    served_cost_usd: toUsd(sums.servedMicrocents),
-    baseline_cost_usd: toUsd(sums.baselineMicrocents),
-  }
 }
 
 function writes({ learning }: InsightsDeps, identify: Authenticate) {

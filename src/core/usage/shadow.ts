@@ -33,5 +33,8 @@ export function getWilson(successes: number, trials: number) {
   const share = successes / trials
   const spread = z * Math.sqrt((share * (1 - share)) / trials + (z / (2 * trials)) ** 2)
   const [middle, scale] = [share + z ** 2 / (2 * trials), 1 + z ** 2 / trials]
-  return { share, low: Math.max(0, (middle - spread) / scale), high: Math.min(1, (middle + spread) / scale) }
+  return { share: rounded(share), low: rounded((middle - spread) / scale), high: rounded((middle + spread) / scale) }
 }
+
+/** To hundredths of a percent, without a negative zero. */
+const rounded = (share: number) => Math.round(share * 1e4) / 1e4 + 0

@@ -60,7 +60,24 @@ export function Answers({ usage, before, covered }: Omit<AnswersProps, 'models'>
         note={tellSaved(total)}
         course={days.map(getSaved)}
       />
+      <Verdicts />
     </section>
+  )
+}
+
+/** How routing does against the baseline, where shadow evaluation compared some outputs. */
+function Verdicts() {
+  const found = useResource('GET /api/v1/insights/shadow').data
+  const matched = found?.total.matched_or_better
+  if (found === undefined || matched == null) return null
+  const { compared, losses } = found.total
+  return (
+    <Tile
+      name="Matched or better"
+      about={`Outputs of routing that a judge model found equal to those of the baseline, or better: shadow evaluation, last ${found.days} days.`}
+      value={percent(matched.share)}
+      note={`${formatCount(compared - losses)} of ${formatCount(compared)}, 95% interval ${percent(matched.low)}–${percent(matched.high)}`}
+    />
   )
 }
 

@@ -114,7 +114,8 @@ function KeyUsageCard({ filters }: { readonly filters: Filters }) {
                 name: 'Key',
                 isHeading: true,
                 by: row => row.key_name,
-                show: row => <a href={hrefTo(`keys/${row.key_id}`)}>{row.key_name ?? row.key_id}</a>,
+                show: ({ key_id: id, key_name: name }) =>
+                  name === null ? id : <a href={hrefTo(`keys/${id}`)}>{name}</a>,
               },
               ...usageColumns(rows, covered, row => [row.key_name ?? row.key_id, { key: row.key_id }]),
             ]}

@@ -19,7 +19,7 @@ import type {
   ShownBreakdown,
   ShownInvoice,
 } from '../../console/billing/schemas.ts'
-import type { learningShape, ratedShape } from '../../console/insights/schemas.ts'
+import type { learningShape, ratedShape, shadowReportShape } from '../../console/insights/schemas.ts'
 import type { newKeyShape, ShownKey, ShownKeyPage } from '../../console/keys/schemas.ts'
 import type { newManagementKeyShape, ShownManagementKey } from '../../console/management-keys/schemas.ts'
 import type { ShownProject } from '../../console/projects/schemas.ts'
@@ -145,6 +145,7 @@ export type Routes = {
   'PATCH /api/v1/model-switches': ShownModelSwitch
   'GET /api/v1/models/health': Static<typeof modelHealthListShape>
   'GET /api/v1/insights/learning': Learning
+  'GET /api/v1/insights/shadow': Static<typeof shadowReportShape>
   'POST /api/v1/insights/feedback': Static<typeof ratedShape>
   'DELETE /api/v1/insights/data': null
 }
