@@ -146,7 +146,7 @@ async function unseenAreas(material: Material): Promise<ReportRow[]> {
     const { features, notions } = readText(row.prompt)
     const told = heads.get(row.set)?.(features, notions)
     if (told === undefined) return 0
-    return mixedGain(percentileRank(ranks, scores[index] ?? 0), told.effort, examShare(features, told.examChance))
+    return mixedGain(percentileRank(ranks, scores[index] ?? 0), told.effort, examShare(told.examChance))
   })
   return areaFigures(rows, gains)
 }

@@ -32,7 +32,7 @@ export async function readFreshness(): Promise<TrainingJob> {
       .map(({ text, isCurrent }) => getExample(text, isCurrent, 0.4)),
     ...typedSentences(3).map(({ text }) => getExample(text, false, 0.3)),
     // A status in a log or a line of code must not be looked up.
-    ...machineTexts().map(text => getExample(text, false, 0.12)),
+    ...machineTexts().map(text => getExample(text, false, 0.25)),
   ]
   return tableJob({
     source,

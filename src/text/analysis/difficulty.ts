@@ -3,7 +3,7 @@
  * requests the expected effort. Each text is a mix of both, in the proportion that the exam classifier returns.
  */
 import { type DifficultySignal, difficultySignals } from '../dry-run-names.ts'
-import { createEffortHead, isExam, type KeptEffort } from './effort.ts'
+import { createEffortHead, type KeptEffort } from './effort.ts'
 import type { Features } from './features.ts'
 import type { Notions } from './notions.ts'
 import { createGainHead, type StoredGainModel } from './quality-gain.ts'
@@ -38,12 +38,12 @@ export function createDifficultyHead(gain: StoredGainModel, kept: KeptEffort): D
       // An empty request gains nothing.
       if (features.count === 0) return 0
       const { effort, examChance } = getEffort(features, notions)
-      return mixedGain(getGain(features), effort, examShare(features, examChance))
+      return mixedGain(getGain(features), effort, examShare(examChance))
     },
     signals(features, notions) {
       if (features.count === 0) return []
       const { bySignal, examChance } = getEffort(features, notions, true)
-      const exam = examShare(features, examChance)
+      const exam = examShare(examChance)
       const odds = getOdds(getGain(features))
       return difficultySignals
         .map((signal, index) => ({
@@ -64,8 +64,8 @@ const leastShown = 0.1
 const mostShown = 6
 
 /** Returns how far a text is an exam question, 0–1. */
-export function examShare(features: Features, examChance: number): number {
-  return isExam(features) ? 1 : 1 / (1 + Math.exp(examDoubt - getOdds(examChance)))
+export function examShare(examChance: number): number {
+  return 1 / (1 + Math.exp(examDoubt - getOdds(examChance)))
 }
 
 /**

@@ -6,7 +6,7 @@
 
 import { type DifficultySignal, difficultySignals } from '../dry-run-names.ts'
 import { addFeature, createSlots, decodeWeights, deduplicate, type Slots, type StoredWeights } from './feature-slots.ts'
-import { type Features, featureSieveSize, getHash, getSieve, getSlot } from './features.ts'
+import { type Features, getHash, getSlot } from './features.ts'
 import { type Notions, taskNotions } from './notions.ts'
 import { courtesyLetters, courtesyWords } from './quality-gain.ts'
 
@@ -173,36 +173,4 @@ export function createEffortHead({ effort, exam }: KeptEffort): EffortHead {
       }
     return { effort: demand * effort.scale, examChance: 1 / (1 + Math.exp(-closed * exam.scale)), bySignal }
   }
-}
-
-const options = ['a', 'b', 'c', 'd'].map(letter => getHash(letter))
-/** Fewer numbers do not make a calculation. */
-const fewestNumbers = 2
-const calc = getHash('how')
-const many: ReadonlySet<number> = new Set(['many', 'much', 'long', 'far', 'old'].map(getHash))
-
-/** Words typical of exam questions. */
-const frameWords: ReadonlySet<number> = new Set(
-  'question answer answers passage options option choose choice correct context paragraph premise hypothesis sentence input output'
-    .split(' ')
-    .map(getHash),
-)
-const fewestFrames = 3
-const examSieve = getSieve([...options, calc, ...frameWords])
-
-/**
- * Returns true if a text is clearly an exam question: answer options, exam vocabulary, or a word problem with numbers.
- */
-export function isExam({ words, count, numbers }: Features): boolean {
-  let option = 0
-  let asks = false
-  let frames = 0
-  for (let at = 0; at < count; at++) {
-    const word = words[at] ?? 0
-    if (examSieve[word & (featureSieveSize - 1)] !== 1) continue
-    if (word === options[option]) option++
-    if (frameWords.has(word)) frames++
-    if (word === calc && many.has(words[at + 1] ?? 0)) asks = true
-  }
-  return option >= options.length || frames >= fewestFrames || (asks && numbers >= fewestNumbers)
 }

@@ -15,8 +15,6 @@ export type Features = {
   readonly words: Int32Array
   /** Hashes of the first five letters (or the whole shorter word), which inflected forms share. */
   readonly stems: Int32Array
-  /** Hashes of the last three letters of the first `endingWords`; 0 where the word has no more than three. */
-  readonly endings: Int32Array
   /** Count of each ASCII punctuation character and line feed, by code. */
   readonly symbols: Uint16Array
   /** Number of digits read. */
@@ -43,11 +41,7 @@ const tailCharacters = 4_096
 /** Maximum number of words read. */
 export const maximumWords = 4_096
 
-/** Endings tell questions about the world, which are short. */
-export const endingWords = 64
-
 const stemLetters = 5
-const endingLetters = 3
 
 // Traits of a unit, one bit each.
 const other = 0
@@ -68,7 +62,6 @@ const halfStop = 32
 export function createFeatureReader(): FeatureReader {
   const words = new Int32Array(maximumWords)
   const stems = new Int32Array(maximumWords)
-  const endings = new Int32Array(endingWords)
   const symbols = new Uint16Array(128)
   const breaks = new Uint16Array(maximumWords + 1)
   const offsets = new Uint16Array(maximumWords)
@@ -160,21 +153,12 @@ export function createFeatureReader(): FeatureReader {
       // Shifts instead of branches: all bits of the salt if the word has so many letters, none if it has fewer.
       const lengthSalt = stemSalt & ((stemLetters - 1 - length) >> 31)
       stems[count] = (hashes[Math.min(end, start + stemLetters) - 1] ?? 0) ^ lengthSalt
-      if (count < endingWords) {
-        // The last three letters, ten bits each, are enough to distinguish endings.
-        const third = (traits[units[Math.max(0, end - 3)] ?? 0] ?? other) >>> foldedShift
-        const second = (traits[units[Math.max(0, end - 2)] ?? 0] ?? other) >>> foldedShift
-        const last = (traits[units[end - 1] ?? 0] ?? other) >>> foldedShift
-        const ending = ((third & 0x3ff) << 20) | ((second & 0x3ff) << 10) | (last & 0x3ff)
-        endings[count] = Math.imul(ending ^ endingSalt, hashPrime) & ((endingLetters - length) >> 31)
-      }
       count++
     }
     return {
       count,
       words,
       stems,
-      endings,
       symbols,
       digits,
       numbers,
@@ -219,7 +203,6 @@ export function behindCourtesy(words: Int32Array, from: number, to: number): num
 const hashStart = 0x811c9dc5
 const hashPrime = 0x01000193
 const stemSalt = 0x5bd1e995
-const endingSalt = 0x27d4eb2f
 
 /** Returns the hash that a reader computes for a lower-case word, as a signed number. */
 export function getHash(word: string): number {

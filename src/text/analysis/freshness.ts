@@ -10,7 +10,7 @@ import {
   type StoredWeights,
   weightedSum,
 } from './feature-slots.ts'
-import { endingWords, type Features } from './features.ts'
+import type { Features } from './features.ts'
 
 /** Returns the probability (0–1) that the correct answer to a text changes over time. */
 type FreshnessHead = (features: Features, meaning: ConceptCounts) => number
@@ -57,7 +57,6 @@ const equals = '='.charCodeAt(0)
 // Kinds of features, kept apart in the table.
 const word = getSalt(1)
 const stem = getSalt(2)
-const ending = getSalt(3)
 const pair = getSalt(4)
 const place = getSalt(5)
 const openingPair = getSalt(6)
@@ -72,26 +71,20 @@ const always = getSalt(13)
 /** Quotes, brackets and program punctuation, which are rare in questions about the world. */
 const tellingSymbols = Array.from("'({;=[`<", character => character.charCodeAt(0))
 
+/** A question that needs the web says so soon; the rest of a long prompt is material. */
+const mostWords = 64
+
 /** Fills the features of a text. */
 export function fillFreshnessSlots(slots: Slots, features: Features, meaning: ConceptCounts): void {
-  const { words, stems, endings, symbols } = features
-  // A question that needs the web says so soon; the rest of a long prompt is material.
-  const count = Math.min(features.count, endingWords)
+  const { words, stems, symbols } = features
+  const count = Math.min(features.count, mostWords)
   slots.count = 0
   addFeature(slots, 0, always, 1)
   const volume = 3 / Math.sqrt(Math.max(8, count))
   for (let at = 0; at < count; at++) {
     const hash = words[at] ?? 0
-    const last = endings[at] ?? 0
-    let next = slots.count
-    slots.places[next] = hash ^ word
-    slots.values[next++] = volume
-    slots.places[next] = (stems[at] ?? 0) ^ stem
-    slots.values[next++] = volume
-    // About half of the words have an ending: no branch, which would be mispredicted often.
-    slots.places[next] = last ^ ending
-    slots.values[next] = volume / 2
-    slots.count = next + Number(last !== 0)
+    addFeature(slots, hash, word, volume)
+    addFeature(slots, stems[at] ?? 0, stem, volume)
     if (at + 1 < count) addFeature(slots, wordPair(hash, words[at + 1] ?? 0), pair, volume)
     if (at < 2) addFeature(slots, hash + at, place, 1)
     if (at >= count - 2) addFeature(slots, stems[at] ?? 0, closing, 0.5)

@@ -108,12 +108,8 @@ function addWords(slots: Slots, features: Features): void {
   for (let at = 0; at < count; at++) {
     if (at === openingWords && count > openingWords + closingWords) at = count - closingWords
     const hash = words[at] ?? 0
-    const next = slots.count
-    slots.places[next] = hash ^ word
-    slots.places[next + 1] = (stems[at] ?? 0) ^ stem
-    slots.values[next] = volume
-    slots.values[next + 1] = volume
-    slots.count = next + 2
+    addFeature(slots, hash, word, volume)
+    addFeature(slots, stems[at] ?? 0, stem, volume)
     if (at < 3) addFeature(slots, hash, opening, 1)
   }
 }
