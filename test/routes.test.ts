@@ -112,6 +112,8 @@ test('routes: appear in `GET /`, and a wrong method gets the allowed ones', asyn
   const item =
     'Method not supported for this path. Use GET /api/v1/keys/{id} or PATCH /api/v1/keys/{id} or DELETE /api/v1/keys/{id}.'
   expect((await send('/api/v1/keys/key_1', 'PUT')).error.message).toBe(item)
+  const call = 'Method not supported for this path. Use POST /v1beta/{id} or GET /v1beta/models/{id}.'
+  expect((await send('/v1beta/models/gateway-ai:generateContent', 'PUT')).error.message).toBe(call)
   expect((await send('/api/v1/nowhere')).error.message).toContain('Unknown path.')
 })
 

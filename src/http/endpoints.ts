@@ -17,7 +17,6 @@ export function noRouteError(
   { method, url, headers }: Pick<Request, 'method' | 'url' | 'headers'>,
 ): GatewayError {
   const { pathname } = new URL(url)
-  if (geminiCall.test(pathname)) return new GatewayError('not_found', geminiAdvice)
   const known = routesAt(routes, pathname.replace(/(?<=.)\/$/, ''))
   if (known.length > 0) {
     const allow = [...new Set(known.map(route => route.method))].join(', ')
@@ -31,7 +30,7 @@ export function noRouteError(
       headers: { allow },
     })
   }
-  return new GatewayError('not_found', notFoundMessage(routes, pathname))
+  return new GatewayError('not_found', geminiCall.test(pathname) ? geminiAdvice : notFoundMessage(routes, pathname))
 }
 
 function notFoundMessage(routes: readonly Route[], pathname: string): string {

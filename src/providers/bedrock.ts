@@ -4,13 +4,14 @@
  */
 
 import { isDemanding } from '../core/chat/tool-definitions.ts'
-import type { Model, ParameterRules } from '../core/models/models.ts'
+import type { Model } from '../core/models/models.ts'
 import { wireName } from './anthropic/conversation.ts'
 import { toHostedRequest } from './anthropic/request.ts'
 import { MessageReader } from './anthropic/response.ts'
 import { AwsEventSplitter, exceptionPrefix } from './aws-event-stream.ts'
 import { bedrockException, ConverseReader, readBedrockFailure } from './bedrock/response.ts'
 import {
+  calledNames,
   getTurns,
   inlineImage,
   isVisible,
@@ -22,19 +23,18 @@ import { sortExtras } from './extras.ts'
 import { badAnswer } from './failure.ts'
 import { encoded, getText, type Json, objectIn } from './json.ts'
 import { formatFor } from './openai/request.ts'
-import { droppedNames, instructionFor, mayForce, nearestEffort, nonEmpty, parametersFor } from './parameters.ts'
+import {
+  droppedNames,
+  instructionFor,
+  mayForce,
+  nearestEffort,
+  nonEmpty,
+  parametersFor,
+  wordless,
+} from './parameters.ts'
 import type { Access, AdapterRequest, AnswerSink, Provider, StreamReader } from './provider.ts'
 import type { ServerSentEvent } from './sse.ts'
 import { uniqueNames } from './tool-names.ts'
-
-/** Parameters that Converse lacks for all models. */
-const wordless = {
-  penalties: false,
-  seed: false,
-  logitBias: false,
-  logprobs: false,
-  maximumChoices: 1,
-} satisfies Partial<ParameterRules>
 
 /** Builds the body of Converse and ConverseStream. */
 function toConverseBody({ request, model, outputCap }: AdapterRequest): {
@@ -93,11 +93,10 @@ type Question = Pick<AdapterRequest, 'request' | 'model'>
  */
 function toolsFor({ request, model }: Question, thinks: boolean, dropped: Set<string>): Json | undefined {
   const { tools, toolChoice, messages } = request
-  const calls = messages.flatMap(message => (message.role === 'assistant' ? message.toolCalls : []))
-  if (tools.length === 0 || (toolChoice === 'none' && calls.length === 0)) {
-    if (calls.length === 0) return undefined
-    const names = new Set(calls.map(({ name }) => name))
-    return { tools: [...names].map(name => ({ toolSpec: { name, inputSchema: { json: { type: 'object' } } } })) }
+  const names = calledNames(messages)
+  if (tools.length === 0 || (toolChoice === 'none' && names.length === 0)) {
+    if (names.length === 0) return undefined
+    return { tools: names.map(name => ({ toolSpec: { name, inputSchema: { json: { type: 'object' } } } })) }
   }
   const isForced = isDemanding(toolChoice) && mayForce(model.parameters, thinks)
   if (toolChoice === 'none' || (isDemanding(toolChoice) && !isForced)) dropped.add('tool_choice')

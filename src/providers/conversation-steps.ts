@@ -282,3 +282,9 @@ function automaticMarks({ tools, system, turns }: MarkableBlocks, automatic: Aut
   ]
   return new Map(ends.flatMap(block => (block === undefined ? [] : [[block, '5m'] as const])))
 }
+
+/** Returns the names of the tools that a conversation has called. */
+export function calledNames(messages: readonly Message[]): readonly string[] {
+  const calls = messages.flatMap(message => (message.role === 'assistant' ? message.toolCalls : []))
+  return [...new Set(calls.map(({ name }) => name))]
+}

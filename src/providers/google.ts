@@ -7,7 +7,7 @@ import type { Vector } from '../core/chat/chat.ts'
 import { normalizeVector, parseVector } from '../core/chat/embeddings.ts'
 import { badAnswer } from './failure.ts'
 import { googleBodyFailure, readGoogleFailure } from './google/failure.ts'
-import { toGoogleRequest } from './google/request.ts'
+import { googleCall, toGoogleList, toGoogleRequest } from './google/request.ts'
 import { GoogleReader } from './google/response.ts'
 import { encoded, isRecord, record, records, tokenCount } from './json.ts'
 import type { Access, AdapterRequest, Provider, ProviderFailure, ProviderRequest, Vectors } from './provider.ts'
@@ -41,8 +41,7 @@ function toRequest({ request, model, inputs = [] }: AdapterRequest, access: Acce
   }))
   const method = requests.length === 1 ? 'embedContent' : 'batchEmbedContents'
   return {
-    url: `${listRequest(access).url}/${encodeURIComponent(model.id)}:${method}`,
-    headers: { 'content-type': 'application/json', ...listRequest(access).headers },
+    ...googleCall(access, model, method),
     body: encoded(requests.length === 1 ? requests[0] : { requests }),
     droppedParameters: dropped,
   }
@@ -66,13 +65,6 @@ function readVectors(body: unknown, { request, model, inputs = [] }: AdapterRequ
   return { vectors, inputTokens }
 }
 
-/** The request for the list of models. */
-function listRequest({ baseUrl, apiKey }: Access) {
-  const base = baseUrl.replace(/\/+$/, '').replace(/\/v1beta$/, '')
-  const headers: Record<string, string> = apiKey === null ? {} : { 'x-goog-api-key': apiKey }
-  return { url: `${base}/v1beta/models`, headers }
-}
-
 /** The adapter for the `v1beta` API. */
 export const google: Provider = {
   toRequest: toGoogleRequest,
@@ -80,7 +72,7 @@ export const google: Provider = {
   streamReader: choices => new GoogleReader(choices),
   readFailure: readGoogleFailure,
   takesSource: () => ['gemini'],
-  listModels: listRequest,
+  listModels: toGoogleList,
   embeddings: { toRequest, readVectors },
   toolNames: { accepted: /^[A-Za-z_][A-Za-z0-9_-]{0,63}$/, longest: 64 },
 }

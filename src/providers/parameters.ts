@@ -83,6 +83,15 @@ export function parametersFor(request: ChatRequest, rules: ParameterRules, think
   }
 }
 
+/** What forms other than OpenAI's and Google's lack for all models. */
+export const wordless = {
+  penalties: false,
+  seed: false,
+  logitBias: false,
+  logprobs: false,
+  maximumChoices: 1,
+} satisfies Partial<ParameterRules>
+
 /** Returns the value if accepted, else records it as dropped. Null = not requested. */
 function ifTaken<T>(dropped: DroppedNames, name: ParameterName, value: T | null, taken: boolean): T | undefined {
   if (value !== null && !taken) dropped.add(name)

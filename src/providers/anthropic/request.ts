@@ -1,11 +1,11 @@
 import type { Message, SourceBody, Tool, ToolChoice } from '../../core/chat/chat.ts'
 import { isSendableField } from '../../core/chat/provider-features.ts'
 import { isDemanding } from '../../core/chat/tool-definitions.ts'
-import type { Model, ParameterRules } from '../../core/models/models.ts'
-import { isVisible, type MarkedBlocks, withCacheMarks } from '../conversation-steps.ts'
+import type { Model } from '../../core/models/models.ts'
+import { calledNames, isVisible, type MarkedBlocks, withCacheMarks } from '../conversation-steps.ts'
 import { sortExtras } from '../extras.ts'
 import { encoded, type Json } from '../json.ts'
-import { callInstruction, droppedNames, mayForce, nonEmpty, parametersFor } from '../parameters.ts'
+import { callInstruction, droppedNames, mayForce, nonEmpty, parametersFor, wordless } from '../parameters.ts'
 import type { Access, AdapterRequest, ProviderRequest } from '../provider.ts'
 import { anthropicTurnsFor, textBlock } from './conversation.ts'
 import { type Reasoning, reasoningFor } from './reasoning.ts'
@@ -74,9 +74,7 @@ function isForced(choice: WireChoice | null): choice is WireChoice {
 }
 
 function rememberedTools(messages: readonly Message[]): readonly Json[] {
-  const calls = messages.flatMap(message => (message.role === 'assistant' ? message.toolCalls : []))
-  const names = new Set(calls.map(({ name }) => name))
-  return [...names].map(name => ({ name, input_schema: objectSchema({}) }))
+  return calledNames(messages).map(name => ({ name, input_schema: objectSchema({}) }))
 }
 
 function toolFor(tool: Tool, strictTools: boolean): Json {
@@ -94,15 +92,6 @@ function toolFor(tool: Tool, strictTools: boolean): Json {
     strict: strict || undefined,
   }
 }
-
-/** Parameters that this API lacks for all models. */
-const wordless = {
-  penalties: false,
-  seed: false,
-  logitBias: false,
-  logprobs: false,
-  maximumChoices: 1,
-} satisfies Partial<ParameterRules>
 
 /** Builds the request: the client's own body if it has this form, otherwise a translation. */
 export function toAnthropicRequest(question: AdapterRequest, access: Access): ProviderRequest {

@@ -2,7 +2,7 @@ import type { ChatRequest, Message, ReasoningEffort, ReasoningItem, Tool, ToolCa
 import { thinkingBudgets } from '../../core/chat/google-wire.ts'
 import { isSendableField } from '../../core/chat/provider-features.ts'
 import { isDemanding } from '../../core/chat/tool-definitions.ts'
-import type { ParameterRules } from '../../core/models/models.ts'
+import type { Model, ParameterRules } from '../../core/models/models.ts'
 import { isNumeric } from '../../core/validation/untrusted-json.ts'
 import { fieldEdits, isNamed } from '../anthropic/source-body.ts'
 import { getTurns, inlineImage, placeholderTexts, systemTexts, type ToolExchange } from '../conversation-steps.ts'
@@ -126,18 +126,27 @@ function kindByExtension(url: string): string {
   return `image/${extension?.toLowerCase() ?? 'jpeg'}`
 }
 
+/** The request for the list of models. */
+export function toGoogleList({ baseUrl, apiKey }: Access): Pick<ProviderRequest, 'url' | 'headers'> {
+  const base = baseUrl.replace(/\/+$/, '').replace(/\/v1beta$/, '')
+  return { url: `${base}/v1beta/models`, headers: apiKey === null ? {} : { 'x-goog-api-key': apiKey } }
+}
+
+/** Returns the address and the headers of a method of a model. */
+export function googleCall(access: Access, { id }: Model, method: string): ReturnType<typeof toGoogleList> {
+  const { url, headers } = toGoogleList(access)
+  return {
+    url: `${url}/${encodeURIComponent(id)}:${method}`,
+    headers: { 'content-type': 'application/json', ...headers },
+  }
+}
+
 /** Builds the request: the client's own body if it has this form and needs no change, otherwise a translation. */
 export function toGoogleRequest(question: AdapterRequest, access: Access): ProviderRequest {
   const { model, stream } = question
   const { body, dropped } = translated(question)
-  const base = access.baseUrl.replace(/\/+$/, '').replace(/\/v1beta$/, '')
-  const method = stream ? 'streamGenerateContent?alt=sse' : 'generateContent'
   return {
-    url: `${base}/v1beta/models/${encodeURIComponent(model.id)}:${method}`,
-    headers: {
-      'content-type': 'application/json',
-      ...(access.apiKey !== null && { 'x-goog-api-key': access.apiKey }),
-    },
+    ...googleCall(access, model, stream ? 'streamGenerateContent?alt=sse' : 'generateContent'),
     body: (dropped.length === 0 ? ownBody(question) : null) ?? encoded(body()),
     droppedParameters: dropped,
   }
