@@ -1,12 +1,11 @@
 /** Limits of an account's tags; those of a project are the limits of its tag. */
 import type { TransactionSql } from 'postgres'
-import type { AuditDetails } from '../../core/audit/audit.ts'
 import { type ScopeLimits, type ScopeUsage, tagScopeName, unlimitedScope } from '../../core/limits/scopes.ts'
 import { projectTagName } from '../../core/request/tags.ts'
-import { toUsd } from '../../core/usage/money.ts'
 import type { Database } from '../../database/database.ts'
 import { recordAudit } from '../../database/repositories/audit.ts'
 import { withAccountRls } from '../../database/statement.ts'
+import { shownScopeLimits } from '../../http/schemas.ts'
 
 type Tag = { readonly name: string; readonly value: string }
 /** A tag with its limits, and its usage in the ledger of this UTC day and month. */
@@ -94,17 +93,10 @@ export async function storeLimits(
       on conflict (account_id, name, value) do update set limits = excluded.limits`
   else if (before === null) return
   else await step`delete from tag_limits where account_id = ${accountId} and name = ${name} and value = ${value}`
-  await recordAudit(step, by, { accountId, action: 'limits.changed', target, details: getDetails(after) })
-}
-
-/** Limits as the audit log keeps them; null = unlimited. */
-function getDetails(limits: ScopeLimits | null): AuditDetails {
-  const { dailyCostMicrocents: daily, monthlyCostMicrocents: monthly, ...counts } = limits ?? unlimitedScope
-  return {
-    requests_per_minute: counts.requestsPerMinute,
-    concurrent_requests: counts.concurrentRequests,
-    daily_tokens: counts.dailyTokens,
-    daily_cost_usd: daily === null ? null : toUsd(daily),
-    monthly_cost_usd: monthly === null ? null : toUsd(monthly),
-  }
+  await recordAudit(step, by, {
+    accountId,
+    action: 'limits.changed',
+    target,
+    details: shownScopeLimits(after ?? unlimitedScope),
+  })
 }

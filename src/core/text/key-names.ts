@@ -3,30 +3,31 @@
 type Camel<S extends string> = S extends `${infer Head}_${infer Tail}` ? `${Head}${Capitalize<Camel<Tail>>}` : S
 type CamelKeys<T> = { [K in keyof T as K extends string ? Camel<K> : never]: T[K] }
 
-type Snake<S extends string> = S extends `${infer Head}${infer Tail}`
+export type Snake<S extends string> = S extends `${infer Head}${infer Tail}`
   ? `${Head extends Lowercase<Head> ? Head : `_${Lowercase<Head>}`}${Snake<Tail>}`
   : S
-type SnakeKeys<T> = { [K in keyof T as K extends string ? Snake<K> : never]: T[K] }
 
-const renamed = (row: object, getName: (key: string) => string) =>
-  Object.fromEntries(Object.entries(row).map(([key, value]) => [getName(key), value]))
+/** `created_at` becomes `createdAt`. */
+export const camelName = (name: string) => name.replace(/_(.)/g, (_, letter) => letter.toUpperCase())
 
 /** Returns a row with its fields in camel case. */
 export function camelKeys<T extends object>(row: T): CamelKeys<T> {
-  return renamed(row, key => key.replace(/_(.)/g, (_, letter) => letter.toUpperCase())) as CamelKeys<T>
+  return Object.fromEntries(Object.entries(row).map(([name, value]) => [camelName(name), value])) as CamelKeys<T>
 }
 
-/** Returns a row with its fields in snake case. */
-export function snakeKeys<T extends object>(row: T): SnakeKeys<T> {
-  return renamed(row, key => key.replace(/[A-Z]/g, letter => `_${letter.toLowerCase()}`)) as SnakeKeys<T>
+/** `createdAt` becomes `created_at`. */
+export const snakeName = (name: string) => name.replace(/[A-Z]/g, letter => `_${letter.toLowerCase()}`)
+
+/** Returns a row of these fields, with what `getValue` returns for each. */
+export function fromNames<const K extends PropertyKey, V>(names: readonly K[], getValue: (name: K) => V): Record<K, V> {
+  return Object.fromEntries(names.map(name => [name, getValue(name)])) as Record<K, V>
 }
 
 /** Returns only these fields. */
 export function pick<T extends object, const K extends keyof T>(row: T, names: readonly K[]): Pick<T, K> {
-  return Object.fromEntries(names.map(name => [name, row[name]])) as Pick<T, K>
+  return fromNames(names, name => row[name]) as Pick<T, K>
 }
 
 /** Returns a row in which all these fields have one value. */
-export function all<V extends null | number, const K extends string>(value: V, names: readonly K[]): Record<K, V> {
-  return Object.fromEntries(names.map(name => [name, value])) as Record<K, V>
-}
+export const all = <V extends null | number, const K extends string>(value: V, names: readonly K[]) =>
+  fromNames(names, () => value)

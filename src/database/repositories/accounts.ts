@@ -4,7 +4,7 @@
 
 import type { Account, NewAccount, NewUser, User } from '../../../drizzle/tables.ts'
 import type { Limits, PlanName, Plans } from '../../core/limits/plans.ts'
-import { toUsd } from '../../core/usage/money.ts'
+import { shownFields } from '../../core/usage/shown-fields.ts'
 import type { Database } from '../database.ts'
 import { inTransaction, toColumns, typedRows } from '../statement.ts'
 import { recordAudit } from './audit.ts'
@@ -66,12 +66,7 @@ export async function changeAccount(database: Database, accountId: string, chang
     const rows = await step`
         update accounts set ${step(toColumns(change))}, updated_at = clock_timestamp() where id = ${accountId} returning id`
     if (rows.length === 0) return false
-    const { requestsPerMinute, concurrentRequests, dailyTokens, dailyCostMicrocents: cost } = change
-    const details = {
-      ...{ requests_per_minute: requestsPerMinute, concurrent_requests: concurrentRequests, daily_tokens: dailyTokens },
-      daily_cost_usd: cost == null ? cost : toUsd(cost),
-    }
-    await recordAudit(step, database, { accountId, action: 'limits.changed', details })
+    await recordAudit(step, database, { accountId, action: 'limits.changed', details: shownFields(change) })
     return true
   })
 }
