@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { Browser } from 'playwright-core'
 import packageJson from '../../package.json'
 import { plans } from '../../src/core/limits/plans.ts'
+import { shellCommand } from '../../src/core/validation/errors.ts'
 import { changeAccount, findAccountByEmail } from '../../src/database/repositories/accounts.ts'
 import { eventually } from '../harness/eventually.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
@@ -311,7 +312,7 @@ function withBrowser(path: string) {
     expect(await page.locator('.who').textContent()).toContain('<b>Newcomers</b>')
 
     await go('billing', 'Billing')
-    await page.getByText('bun run gateway accounts plan new@example.test usage').waitFor()
+    await page.getByText(`${shellCommand('accounts plan')} new@example.test usage`).waitFor()
     expect(await page.getByRole('button', { name: 'Upgrade' }).count()).toBe(0)
     const found = await findAccountByEmail(gateway.deps.database, 'new@example.test')
     await upgraded(gateway, { accountId: found?.account.id ?? '' })

@@ -1,6 +1,7 @@
 /** The page of a key, the controls of routing, and the search for a request, in a real browser. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Browser } from 'playwright-core'
+import { shellCommand } from '../../src/core/validation/errors.ts'
 import { eventually } from '../harness/eventually.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { addMember, sendRequest, signIn, owner as tenantOwner } from '../harness/users.ts'
@@ -200,7 +201,7 @@ function withBrowser(path: string) {
     const person = await tenantOwner(gateway)
     await tenant.signIn(person)
     await tenant.go('settings', 'Settings')
-    await tenant.page.getByText(`bun run gateway accounts limits ${person.email} --rpm`).waitFor()
+    await tenant.page.getByText(`${shellCommand('accounts limits')} ${person.email} --rpm`).waitFor()
     expect(await tenant.page.getByText('Change limits').count()).toBe(0)
     await tenant.leave()
   })
