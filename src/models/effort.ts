@@ -3,7 +3,7 @@
  * changes about its quality, cost and speed. The figures are priors; the lengths are calibrated from settled requests.
  */
 import { type ChatRequest, type ReasoningEffort, reasoningEfforts, type Strategy } from '../core/chat/chat.ts'
-import { fullName, getNeeds, type Model } from '../core/models/models.ts'
+import { forcesTool, fullName, type Model } from '../core/models/models.ts'
 import { type Level, levels } from './capability-levels.ts'
 
 /** The effort of an attempt; null = the gateway sets none, so the provider's default or the client's own applies. */
@@ -94,7 +94,7 @@ const known: (EffortRules | undefined)[] = []
 export function getEffortRules(request: ChatRequest, raised = 0): EffortRules {
   const { reasoningEffort: client, tools, temperature, topP, maxOutputTokens: cap } = request
   const withTools = tools.length > 0
-  const forcedTool = getNeeds(request).forcedTool
+  const forcedTool = forcesTool(request)
   const samples = temperature !== null || topP !== null
   const room = cap === null || cap >= usualCap ? 2 : cap >= leastCap ? 1 : 0
   const flags = (withTools ? 1 : 0) + (forcedTool ? 2 : 0) + (samples ? 4 : 0) + room * 8

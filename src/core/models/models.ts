@@ -315,16 +315,14 @@ export type Needs = {
  * are not included.
  */
 export function getNeeds(request: ChatRequest): Needs {
+  const vision = holdsPart(request, ({ type }) => type === 'image')
   return {
     stream: request.stream !== null,
-    vision: holdsPart(request, ({ type }) => type === 'image'),
-    imageUrls: holdsPart(request, part => part.type === 'image' && !/^data:/i.test(part.url)),
+    vision,
+    imageUrls: vision && holdsPart(request, part => part.type === 'image' && !/^data:/i.test(part.url)),
     files: holdsPart(request, ({ type }) => type === 'file'),
     tools: request.tools.length > 0,
-    forcedTool:
-      request.tools.length > 0 &&
-      (request.toolChoice === 'required' || typeof request.toolChoice === 'object') &&
-      request.toolChoice !== null,
+    forcedTool: forcesTool(request),
     responseFormat: request.responseFormat.type,
     choices: request.choices,
     logprobs: request.logprobs,
@@ -332,6 +330,11 @@ export function getNeeds(request: ChatRequest): Needs {
     reasoning: request.reasoningEffort !== null && request.reasoningEffort !== 'none',
     noReasoning: request.reasoningEffort === 'none',
   }
+}
+
+/** Whether the model must call a tool. */
+export function forcesTool({ tools, toolChoice }: Pick<ChatRequest, 'tools' | 'toolChoice'>): boolean {
+  return tools.length > 0 && toolChoice !== null && (toolChoice === 'required' || typeof toolChoice === 'object')
 }
 
 function holdsPart({ messages }: ChatRequest, isWanted: (part: ContentPart) => boolean): boolean {
