@@ -95,7 +95,7 @@ function withBrowser(path: string) {
     await page.getByText('Visa ···· 4242').waitFor()
     await page.getByRole('button', { name: 'Upgrade', exact: true }).click()
     await page.getByRole('button', { name: 'Upgrade and start billing' }).click()
-    await page.locator('.plan.current', { hasText: 'Usage' }).waitFor()
+    await page.getByText('Usage (current)').waitFor()
   })
 
   test('Billing: replaces a card with another one from Stripe’s page', async () => {

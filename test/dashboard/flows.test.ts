@@ -317,7 +317,7 @@ function withBrowser(path: string) {
     const found = await findAccountByEmail(gateway.deps.database, 'new@example.test')
     await upgraded(gateway, { accountId: found?.account.id ?? '' })
     await page.reload()
-    await page.locator('.plan.current', { hasText: 'Usage' }).waitFor()
+    await page.getByText('Usage (current)').waitFor()
     await page.getByLabel('US dollars per month').fill('20')
     await page.getByRole('button', { name: 'Save soft cap' }).click()
     await page.getByRole('meter', { name: 'This billing cycle' }).waitFor()

@@ -49,6 +49,10 @@ function withBrowser(path: string) {
     await page.getByLabel('Role', { exact: true }).selectOption('admin')
     await page.getByRole('dialog').getByRole('button', { name: 'Add member' }).click()
     await page.getByLabel(`Role of ${guest.email}`).waitFor()
+    await page.getByRole('button', { name: 'Change project' }).click()
+    await dialog.getByLabel('Constraints on receivers').fill('no_training, region=eu')
+    await dialog.getByRole('button', { name: 'Save' }).click()
+    await page.getByText('Constraints: no_training, region=eu').waitFor()
 
     const second = await newVisitor(browser, gateway)
     await second.signIn(guest)

@@ -29,11 +29,14 @@ export function parseConstraints(text: string): Constraints | null {
   return row
 }
 
+const names = ['zdr', 'no_training', 'region', 'providers', 'ignore_providers'] as const
+
 /** Returns constraints as a line; empty = none. */
 export function formatConstraints(row: Readonly<Constraints> | null): string {
-  return Object.entries(row ?? {})
-    .flatMap(([name, value]) =>
-      typeof value === 'boolean' ? (value ? [name] : []) : `${name}=${[value].flat().join('|')}`,
-    )
-    .join(', ')
+  const parts = names.flatMap(name => {
+    const value = row?.[name]
+    if (typeof value === 'boolean' || value === undefined) return value === true ? [name] : []
+    return `${name}=${[value].flat().join('|')}`
+  })
+  return parts.join(', ')
 }

@@ -6,9 +6,11 @@ import { Badge, Loaded } from '../parts/notice.tsx'
 import { Card, Page, showToast } from '../parts/page.tsx'
 import { PaymentMethod } from '../parts/payment-method.tsx'
 import { action, ResourceView, useActions } from '../parts/resource.tsx'
+import { Table } from '../parts/table.tsx'
 import { callApi } from '../state/api.ts'
 import { dateTime, formatCount, formatDate, formatUsd, humanize, relativeTime } from '../state/format.ts'
 import { hrefTo } from '../state/href.ts'
+import { limitLabels } from '../state/keys.ts'
 import { useRegistration, useResource } from '../state/resource.ts'
 import { user } from '../state/session.ts'
 
@@ -34,6 +36,8 @@ export function Billing() {
 }
 
 const limitNames = ['daily_tokens', 'daily_cost_usd', 'requests_per_minute', 'concurrent_requests'] as const
+
+type PlanRow = 'price' | (typeof limitNames)[number]
 
 type Changed = { readonly billing: ShownBilling; readonly onChange: (billing: ShownBilling) => void }
 
@@ -75,60 +79,51 @@ function Plan({ billing, onChange }: Changed) {
   // Overrides of the operator included.
   const enforced = useResource('GET /api/v1/account').data?.limits
   const rules = useRegistration()
-  const { plan, plan_after_cycle: next, plans, cycle } = billing
+  const { plan, plan_after_cycle: next, plans, cycle, upgraded_by: upgrader } = billing
+  const isOverridden = enforced !== undefined && limitNames.some(limit => enforced[limit] !== plans[plan][limit])
+  const show = (row: PlanRow, name: typeof plan) => {
+    if (row === 'price') return name === 'evaluation' ? 'Free' : 'Pay as you go'
+    const [own, limit] = [plans[name][row], (name === plan ? (enforced ?? plans[name]) : plans[name])[row]]
+    const format = row === 'daily_cost_usd' ? formatUsd : formatCount
+    return (
+      <>
+        {format(limit)}
+        {limit !== own && <span class="block hint">plan: {format(own)}</span>}
+      </>
+    )
+  }
   return (
     <Card
       title="Plan"
       about={cycle === null ? undefined : `Cycle of ${formatDate(cycle.starts_at)} to ${formatDate(cycle.ends_at)}`}
     >
-      <div class="plans">
-        {(['evaluation', 'usage'] as const).map(name => {
-          const isCurrent = name === plan
-          const limits = isCurrent ? (enforced ?? plans[name]) : plans[name]
-          const isOverridden = limitNames.some(limit => limits[limit] !== plans[name][limit])
-          return (
-            <div key={name} class={`plan ${isCurrent ? 'current' : ''}`}>
-              <h3>
-                {humanize(name)} {isCurrent && <Badge tone="good">Current plan</Badge>}
-              </h3>
-              <p class="figure">{name === 'evaluation' ? 'Free' : 'Pay as you go'}</p>
-              <ul>
-                <li>{formatCount(limits.daily_tokens)} tokens per day</li>
-                <li>up to {formatUsd(limits.daily_cost_usd)} per day</li>
-                <li>{limits.requests_per_minute} requests per minute</li>
-                <li>
-                  {limits.concurrent_requests} concurrent {limits.concurrent_requests === 1 ? 'request' : 'requests'}
-                </li>
-              </ul>
-              {isOverridden && (
-                <p class="hint">
-                  Enforced for this account. The operator changed limits; the plan itself has{' '}
-                  {formatCount(plans[name].daily_tokens)} tokens and {formatUsd(plans[name].daily_cost_usd)} per day,{' '}
-                  {plans[name].requests_per_minute} requests per minute and {plans[name].concurrent_requests}{' '}
-                  concurrent.
-                </p>
-              )}
-              {!isCurrent && name === 'usage' && billing.upgraded_by === 'operator' && (
-                <p class="hint">
-                  The operator of this gateway upgrades accounts:{' '}
-                  <code>
-                    {rules?.operator_command} accounts plan {user.value?.email} usage
-                  </code>
-                </p>
-              )}
-              {!isCurrent && name === 'usage' && billing.upgraded_by === 'owner' && (
-                <>
-                  {buttons(billing, [move('upgrade', onChange)], 'primary')}
-                  {needsMethod(billing) && <p class="hint">Add a payment method first, below.</p>}
-                </>
-              )}
-              {!isCurrent &&
-                name === 'evaluation' &&
-                next === 'usage' &&
-                buttons(billing, [move('downgrade', onChange)], '')}
-            </div>
-          )
-        })}
+      <Table
+        isOrdered
+        caption="Plans"
+        rows={['price', ...limitNames] satisfies PlanRow[]}
+        rowKey={row => row}
+        columns={[
+          { name: 'Limit', isHeading: true, show: row => (row === 'price' ? 'Price' : limitLabels[row]) },
+          ...(['evaluation', 'usage'] as const).map(name => ({
+            name: `${humanize(name)}${name === plan ? ' (current)' : ''}`,
+            isNumber: true,
+            show: (row: PlanRow) => show(row, name),
+          })),
+        ]}
+      />
+      {isOverridden && <p class="hint">Enforced for this account: the operator changed limits of the plan.</p>}
+      {plan === 'evaluation' && upgrader === 'operator' && (
+        <p class="hint">
+          The operator of this gateway upgrades accounts:{' '}
+          <code>
+            {rules?.operator_command} accounts plan {user.value?.email} usage
+          </code>
+        </p>
+      )}
+      <div class="actions">
+        {plan === 'evaluation' && upgrader === 'owner' && buttons(billing, [move('upgrade', onChange)], 'primary')}
+        {plan === 'usage' && next === 'usage' && buttons(billing, [move('downgrade', onChange)], '')}
+        {plan === 'evaluation' && needsMethod(billing) && <p class="hint">Add a payment method first, below.</p>}
       </div>
       {cycle !== null && (
         <p>

@@ -1,4 +1,5 @@
 /** Pages of the links in emails: reset a password, confirm an address, accept an invitation. */
+import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import { Switch } from '../parts/field.tsx'
 import { ownPassword, useForm } from '../parts/form.tsx'
@@ -8,6 +9,12 @@ import { hrefTo } from '../state/href.ts'
 import { useRegistration } from '../state/resource.ts'
 import { begin } from '../state/session.ts'
 import { AuthPage, emailField, newPasswordField } from './sign-in.tsx'
+
+const expired = (what: string, about: ComponentChildren) => (
+  <Notice tone="bad" isUrgent title={`This ${what} has expired or was used`}>
+    {about}
+  </Notice>
+)
 
 /** Password reset: requests the email, or sets the password after its link was opened. */
 export function Reset({ token }: { readonly token: string | undefined }) {
@@ -74,10 +81,11 @@ function ChoosePassword({ token }: { readonly token: string }) {
       submit={['Change password', 'Saving…']}
       isDone={isChosen}
       explained={{
-        not_found: (
-          <Notice tone="bad" isUrgent title="This link has expired or was used">
+        not_found: expired(
+          'link',
+          <>
             Links expire after 30 minutes. <a href={hrefTo('reset')}>Request a new one</a>.
-          </Notice>
+          </>,
         ),
       }}
       tools={
@@ -120,11 +128,12 @@ export function Verify({ token }: { readonly token: string }) {
       fields={[{ ...ownPassword, label: 'Password' }]}
       submit={['Confirm email address', 'Confirming…']}
       explained={{
-        not_found: (
-          <Notice tone="bad" isUrgent title="This link has expired or was used">
+        not_found: expired(
+          'link',
+          <>
             Links expire after 24 hours. <a href={hrefTo('')}>Sign in</a>, or{' '}
             <a href={hrefTo('sign-up')}>register again</a>.
-          </Notice>
+          </>,
         ),
         invalid_credentials: (
           <Notice tone="bad" isUrgent title="Wrong password">
@@ -148,11 +157,7 @@ export function InvitationPage({ token }: { readonly token: string }) {
       fields={[newPasswordField('password', 'Your new password')]}
       submit={['Join the team', 'Joining…']}
       explained={{
-        not_found: (
-          <Notice tone="bad" isUrgent title="This invitation has expired or was used">
-            Invitations expire after 7 days. Request a new one.
-          </Notice>
-        ),
+        not_found: expired('invitation', 'Invitations expire after 7 days. Request a new one.'),
       }}
     >
       <p class="about">Choose a password to join. You sign in with the invited email address.</p>

@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks'
 import type { ShownBreakdown } from '../../console/billing/schemas.ts'
 import { Button, Icon } from '../parts/controls.tsx'
-import { CommitField, SelectField } from '../parts/field.tsx'
+import { SelectField, TextField } from '../parts/field.tsx'
 import { Empty, FailureNotice, Loaded } from '../parts/notice.tsx'
 import { Card, Pairs } from '../parts/page.tsx'
 import { ObjectPage } from '../parts/resource.tsx'
@@ -117,7 +117,7 @@ function InvoiceBreakdown({ id }: { readonly id: string }) {
             onChoice={name => isDimension(name) && setBy(name)}
             choices={Object.entries(titles)}
           />
-          {by === 'tag' && <CommitField label="Tag name" placeholder="team" value={tag} onCommit={setTag} />}
+          {by === 'tag' && <TextField isWhole label="Tag name" placeholder="team" value={tag} onText={setTag} />}
         </>
       }
     >

@@ -53,26 +53,22 @@ type KeyProps = { readonly of: ShownKeyPage }
 /** Says why a key does not work, or will not for long, and which one to use. */
 function State({ of: key }: KeyProps) {
   const { revoked_at, expires_at, replaced_by } = key
-  const next = replaced_by !== null && <a href={hrefTo(`keys/${replaced_by}`)}>Open the key that replaces it</a>
-  if (revoked_at !== null)
-    return (
-      <Notice tone="bad" title={`Revoked ${exactTime(revoked_at)}`}>
-        {next || 'Requests with this key are rejected. Create a new key.'}
-      </Notice>
-    )
-  if (expires_at === null) return null
-  if (!isKeyValid(key))
-    return (
-      <Notice tone="bad" title={`Expired ${exactTime(expires_at)}`}>
-        {next || 'Requests with this key are rejected. A later expiry makes it valid again.'}
-      </Notice>
-    )
+  const isValid = isKeyValid(key)
+  if (revoked_at === null && (expires_at === null || (isValid && replaced_by === null))) return null
+  const [title, advice] =
+    revoked_at !== null
+      ? [`Revoked ${exactTime(revoked_at)}`, 'Create a new key.']
+      : isValid
+        ? [`Replaced. This key works until ${exactTime(expires_at ?? '')}`, '']
+        : [`Expired ${exactTime(expires_at ?? '')}`, 'A later expiry makes it valid again.']
   return (
-    next && (
-      <Notice tone="warn" title={`Replaced. This key works until ${exactTime(expires_at)}`}>
-        {next}
-      </Notice>
-    )
+    <Notice tone={isValid ? 'warn' : 'bad'} title={title}>
+      {replaced_by === null ? (
+        `Requests with this key are rejected. ${advice}`
+      ) : (
+        <a href={hrefTo(`keys/${replaced_by}`)}>Open the key that replaces it</a>
+      )}
+    </Notice>
   )
 }
 

@@ -72,7 +72,7 @@ const withdraw = removal<ShownInvitation>({
 
 export function Team() {
   const team = useResource('GET /api/v1/team')
-  const { open: projects, names } = useProjects()
+  const { names } = useProjects()
   const invite = action({
     text: () => 'Invite user',
     start: () => ({ email: '', role: 'member', project_id: '', project_role: 'member' }),
@@ -87,16 +87,12 @@ export function Team() {
           hint: roleWords(role),
           choices: roleChoices(['viewer', 'member', ...(user.value?.role === 'owner' ? ['admin'] : [])]),
         },
-        ...(projects.length === 0
-          ? []
-          : [
-              {
-                param: 'project_id',
-                label: 'Project',
-                hint: 'A viewer with a project sees only that project.',
-                choices: [['', 'None'], ...projects.map(({ id, name }) => [id, name] as const)],
-              } as const,
-            ]),
+        {
+          param: 'project_id',
+          label: 'Project',
+          hint: 'A viewer with a project sees only that project.',
+          choices: 'projects',
+        },
         ...(project_id === ''
           ? []
           : [

@@ -236,7 +236,7 @@ type Share = {
   readonly key: string
   readonly name: ComponentChildren
   readonly value: number
-  readonly told: string
+  readonly told: ComponentChildren
   /** The parts of the bar; absent = it has one. Negative parts are last, and cover the end of the others. */
   readonly parts?: readonly BarPart[]
   /** Link to the requests of the entry. */
@@ -253,6 +253,7 @@ const getLength = ({ value, parts = [] }: Share) =>
 export function BarList({ label, shares }: { readonly label: string; readonly shares: readonly Share[] }) {
   const most = Math.max(...shares.map(getLength), Number.MIN_VALUE)
   const legend = new Map(shares.flatMap(({ parts = [] }) => parts.map(({ name, tone }) => [name, tone] as const)))
+  legend.delete('')
   return (
     <>
       <ul class="shares" aria-label={label}>
@@ -263,7 +264,7 @@ export function BarList({ label, shares }: { readonly label: string; readonly sh
             <span class="bar" aria-hidden="true">
               {parts.map((part, at) => (
                 <span
-                  key={part.name}
+                  key={at}
                   class={part.value < 0 ? `${part.tone} minus` : part.tone}
                   style={toLength(part, parts[at - 1], most)}
                 />
@@ -273,7 +274,16 @@ export function BarList({ label, shares }: { readonly label: string; readonly sh
           </li>
         ))}
       </ul>
-      <Legend names={[...legend]} />
+      {legend.size > 0 && (
+        <ul class="legend hint" aria-hidden="true">
+          {[...legend].map(([name, tone]) => (
+            <li key={name}>
+              <span class={`swatch ${tone}`} />
+              {name}
+            </li>
+          ))}
+        </ul>
+      )}
     </>
   )
 }
@@ -282,19 +292,4 @@ function toLength({ value }: BarPart, before: BarPart | undefined, most: number)
   const inlineSize = `${(Math.abs(value) / most) * 100}%`
   const covered = Math.min(0, before?.value ?? 0) + value
   return value < 0 ? { inlineSize, marginInlineStart: `${(covered / most) * 100}%` } : { inlineSize }
-}
-
-/** Names of the colors of a picture. */
-export function Legend({ names }: { readonly names: readonly (readonly [name: string, tone: string])[] }) {
-  if (names.length === 0) return null
-  return (
-    <ul class="legend hint" aria-hidden="true">
-      {names.map(([name, tone]) => (
-        <li key={name}>
-          <span class={`swatch ${tone}`} />
-          {name}
-        </li>
-      ))}
-    </ul>
-  )
 }

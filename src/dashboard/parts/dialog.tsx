@@ -1,7 +1,6 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect, useId, useRef } from 'preact/hooks'
 import { Button, Icon, Snippet } from './controls.tsx'
-import { type FieldsProps, FormFailure, FormFields, Submit, submitForm, type Values } from './form.tsx'
 
 type DialogProps = {
   readonly title: string
@@ -98,43 +97,4 @@ function closeOnBack(close: () => void): () => void {
     removeEventListener('popstate', close)
     if (history.state?.drawer === drawer) history.back()
   }
-}
-
-type FormDialogProps = {
-  readonly title: string
-  readonly children?: ComponentChildren
-  readonly action: string
-  readonly isDangerous?: boolean
-  readonly isReady?: boolean | undefined
-  readonly onClose: () => void
-}
-
-/** A form in a dialog for an action that may fail. An error that names one of its fields is shown beside that field. */
-export function FormDialog<V extends Values>({
-  title,
-  children,
-  action,
-  isDangerous = false,
-  isReady,
-  form,
-  fields,
-  onClose,
-}: FormDialogProps & FieldsProps<V>) {
-  return (
-    <Dialog title={title} onClose={onClose}>
-      <form onSubmit={event => submitForm(event, form)}>
-        {children}
-        <FormFields form={form} fields={fields} />
-        <FormFailure form={form} fields={fields} />
-        <div class="actions end">
-          <Button text="Cancel" onClick={onClose} />
-          <Submit
-            {...{ form, fields, isReady }}
-            look={isDangerous ? 'danger' : 'primary'}
-            submit={[action, 'Loading…']}
-          />
-        </div>
-      </form>
-    </Dialog>
-  )
 }

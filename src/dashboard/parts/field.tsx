@@ -14,6 +14,8 @@ type Shared = {
 export type InputProps = Shared & {
   readonly value: string
   readonly onText: (text: string) => void
+  /** The text counts only when it is complete, on Enter or when the field loses the focus, since each change loads data. */
+  readonly isWhole?: boolean
   readonly type?: 'text' | 'email' | 'password' | 'search' | 'number' | 'datetime-local'
   /** ID of the element with suggestions. */
   readonly list?: string
@@ -22,28 +24,14 @@ export type InputProps = Shared & {
   readonly autocomplete?: 'off' | 'one-time-code' | 'username' | 'current-password' | 'new-password' | 'organization'
 } & Pick<InputHTMLAttributes, 'name' | 'placeholder' | 'required' | 'minLength' | 'maxLength' | 'min' | 'step'>
 
-type CommitProps = Omit<InputProps, 'onText'> & {
-  /** Called when the text is complete: on Enter, or when the field loses the focus. */
-  readonly onCommit: (text: string) => void
-}
-
-/** A field whose text counts only when it is complete, since each change loads data. */
-export function CommitField({ label, hint, onCommit, type = 'text', param, failure, ...input }: CommitProps) {
-  const onChange = (event: Event & { readonly currentTarget: HTMLInputElement }) =>
-    onCommit(event.currentTarget.value.trim())
-  return (
-    <Labelled {...{ label, hint, param, failure }}>{ids => h('input', { type, ...input, ...ids, onChange })}</Labelled>
-  )
-}
-
-export function TextField({ label, hint, param, failure, onText, type = 'text', ...input }: InputProps) {
-  const onInput = (event: InputEvent & { readonly currentTarget: HTMLInputElement }) =>
-    onText(event.currentTarget.value)
+export function TextField({ label, hint, param, failure, onText, isWhole, type = 'text', ...input }: InputProps) {
+  const onEvent = ({ currentTarget: { value } }: Event & { readonly currentTarget: HTMLInputElement }) =>
+    onText(isWhole ? value.trim() : value)
   const element: string = input.rows === undefined ? 'input' : 'textarea'
   return (
     <Labelled {...{ label, hint, param, failure }}>
       {/* Not JSX, whose types require each kind of input to be written out. */}
-      {ids => h(element, { type, ...input, ...ids, onInput })}
+      {ids => h(element, { type, ...input, ...ids, [isWhole ? 'onChange' : 'onInput']: onEvent })}
     </Labelled>
   )
 }

@@ -17,7 +17,7 @@ import { replaceHashRoute } from '../state/hash-route.ts'
 import { useResource } from '../state/resource.ts'
 import { may } from '../state/session.ts'
 import { Button } from './controls.tsx'
-import { CommitField, SelectField } from './field.tsx'
+import { SelectField, TextField } from './field.tsx'
 import { useProjects } from './project-field.tsx'
 import { statusWords } from './request-detail.tsx'
 import { action, useActions } from './resource.tsx'
@@ -119,13 +119,14 @@ export function FilterBar({ path, filters, isRangeOnly = false, children }: Filt
         />
         {isSpan &&
           (['from', 'to'] as const).map(name => (
-            <CommitField
+            <TextField
+              isWhole
               key={name}
               label={name === 'from' ? 'From' : 'To'}
               type="datetime-local"
               step="60"
               value={filters[name] ?? ''}
-              onCommit={value => set({ range: '', [name]: value === '' ? '' : value.slice(0, 16) })}
+              onText={value => set({ range: '', [name]: value === '' ? '' : value.slice(0, 16) })}
             />
           ))}
         {!isRangeOnly && (
@@ -214,28 +215,27 @@ function FilterFields({ path, filters, onChange }: FilterFieldsProps) {
         ['true', 'Not fully known'],
         ['false', 'Known'],
       ])}
-      {(['min_latency_ms', 'max_latency_ms'] as const).map(name => (
-        <CommitField
-          key={name}
-          label={name === 'min_latency_ms' ? 'Minimum latency (ms)' : 'Maximum latency (ms)'}
-          type="number"
-          min="0"
-          value={filters[name] ?? ''}
-          onCommit={value => onChange({ [name]: value === '' ? '' : String(Math.round(Number(value))) })}
-        />
-      ))}
-      {(['tag', 'metadata'] as const).map(name => (
-        <CommitField
-          key={name}
-          label={humanize(name)}
-          placeholder={name === 'tag' ? 'name=value or name' : 'name=value'}
-          value={filters[name] ?? ''}
-          onCommit={value => onChange({ [name]: value })}
+      {textFilters.map(({ param, ...field }) => (
+        <TextField
+          isWhole
+          key={param}
+          {...field}
+          value={filters[param] ?? ''}
+          onText={value =>
+            onChange({ [param]: 'type' in field && value !== '' ? `${Math.round(Number(value))}` : value })
+          }
         />
       ))}
     </div>
   )
 }
+
+const textFilters = [
+  { param: 'min_latency_ms', label: 'Minimum latency (ms)', type: 'number', min: '0' },
+  { param: 'max_latency_ms', label: 'Maximum latency (ms)', type: 'number', min: '0' },
+  { param: 'tag', label: 'Tag', placeholder: 'name=value or name' },
+  { param: 'metadata', label: 'Metadata', placeholder: 'name=value' },
+] as const
 
 const save = action<Filters, { readonly name: string }>({
   text: () => 'Save view',

@@ -86,24 +86,9 @@ export function PlaygroundSettings({ models }: { readonly models: readonly Shown
       <details open={isWide}>
         <summary>Options</summary>
         <div class="stack">
-          <Switch
-            label="Enhance the prompt"
-            hint="Adds detail to short prompts. Free."
-            isOn={now.enhances}
-            onSwitch={enhances => set({ enhances })}
-          />
-          <Switch
-            label="Web access"
-            hint="Searches and fetches pages when the prompt needs them."
-            isOn={now.usesWeb}
-            onSwitch={usesWeb => set({ usesWeb })}
-          />
-          <Switch
-            label="Buffered streaming"
-            hint="Sends whole sentences about every 100 ms."
-            isOn={now.isSmooth}
-            onSwitch={isSmooth => set({ isSmooth })}
-          />
+          {switches.map(([name, label, hint]) => (
+            <Switch key={name} {...{ label, hint }} isOn={now[name]} onSwitch={isOn => set({ [name]: isOn })} />
+          ))}
           <FormFields form={form} fields={[{ param: 'system', label: 'System message', rows: 3 }, keyField]} />
         </div>
       </details>
@@ -132,6 +117,12 @@ export function PlaygroundSettings({ models }: { readonly models: readonly Shown
     </Card>
   )
 }
+
+const switches = [
+  ['enhances', 'Enhance the prompt', 'Adds detail to short prompts. Free.'],
+  ['usesWeb', 'Web access', 'Searches and fetches pages when the prompt needs them.'],
+  ['isSmooth', 'Buffered streaming', 'Sends whole sentences about every 100 ms.'],
+] as const
 
 const keyField = {
   param: 'ownKey',

@@ -1,6 +1,6 @@
 import type { RequestRecord, ShownRequest } from '../../console/usage/schemas.ts'
 import { formatCount, humanize, milliseconds } from '../state/format.ts'
-import { Legend } from './daily-chart.tsx'
+import { BarList } from './daily-chart.tsx'
 import { Badge, type Tone } from './notice.tsx'
 
 const tones: Readonly<Record<ShownRequest['status'], Tone>> = {
@@ -62,32 +62,34 @@ export function Attempts({ record }: { readonly record: RequestRecord }) {
   const skipped = attempts - tried.length
   return (
     <>
-      <ol class="waterfall" aria-label="Attempts">
-        {tried.map(({ model, outcome, after_ms, duration_ms }, index) => {
+      <BarList
+        label="Attempts"
+        shares={tried.map(({ model, outcome, after_ms, duration_ms }, index) => {
           const isServed = outcome === 'served'
-          return (
-            <li key={index}>
-              <code>{model}</code>
-              <span class="waterfall-told">
+          const bars = [
+            { name: '', tone: 'gap', value: after_ms },
+            {
+              name: isServed ? 'time to first token' : '',
+              tone: isServed ? 'wait attempt' : 'lost attempt',
+              value: duration_ms,
+            },
+            ...(isServed ? [{ name: 'streaming', tone: 'flow attempt', value: all - after_ms - duration_ms }] : []),
+          ]
+          return {
+            key: `${index} ${model}`,
+            name: <code>{model}</code>,
+            value: all,
+            told: (
+              <>
                 <Badge tone={isServed ? 'good' : 'warn'}>{humanize(outcome)}</Badge> {milliseconds(duration_ms)}
-              </span>
-              <span class="waterfall-track" aria-hidden="true">
-                <span class={isServed ? 'wait' : 'lost'} style={stretch(after_ms, duration_ms, all)} />
-                {isServed && <span class="flow" style={stretch(after_ms + duration_ms, all, all)} />}
-              </span>
-              {details?.[index]?.cause != null && <p class="hint">{formatCause(details[index])}</p>}
-            </li>
-          )
+              </>
+            ),
+            // A failed attempt can take less than a millisecond.
+            parts: bars.filter(({ tone, value }) => value > 0 || tone.startsWith('lost')),
+            more: details?.[index]?.cause == null ? undefined : formatCause(details[index]),
+          }
         })}
-      </ol>
-      {tried.some(({ outcome }) => outcome === 'served') && (
-        <Legend
-          names={[
-            ['time to first token', 'wait'],
-            ['streaming', 'flow'],
-          ]}
-        />
-      )}
+      />
       {tried.length === 0 && (
         <p class="hint">
           {record.model === null ? 'No attempt was made.' : `The request ended during the attempt on ${record.model}.`}
@@ -112,10 +114,3 @@ type Detail = NonNullable<RequestRecord['attempt_details']>[number]
 
 const formatCause = ({ cause, http_status, after_ms }: Detail) =>
   `After ${milliseconds(after_ms)}: ${cause}, ${http_status === null ? 'no response' : `status ${http_status}`}.`
-
-/** Returns position and length of a time within `all`, always visible and within bounds. */
-function stretch(from: number, duration: number, all: number) {
-  const start = all === 0 ? 0 : Math.min(1, from / all)
-  const length = all === 0 ? 1 : Math.min(1 - start, duration / all)
-  return { insetInlineStart: `${start * 100}%`, inlineSize: `${length * 100}%` }
-}

@@ -7,8 +7,8 @@ import { useRef, useState } from 'preact/hooks'
 import { hrefTo } from '../state/href.ts'
 import { type Resource, useAction } from '../state/resource.ts'
 import { Button } from './controls.tsx'
-import { FormDialog, ResultDialog, type ShownResult } from './dialog.tsx'
-import { type Field, useForm, type Values } from './form.tsx'
+import { Dialog, ResultDialog, type ShownResult } from './dialog.tsx'
+import { type Field, FormFailure, FormFields, Submit, submitForm, useForm, type Values } from './form.tsx'
 import { Empty, FailureNotice, Loaded } from './notice.tsx'
 import { Card, Page, type PageProps, showToast } from './page.tsx'
 import { type Column, Table } from './table.tsx'
@@ -124,12 +124,20 @@ function OpenDialog<Row>({ current, row, loaded, perform, onClose }: OpenDialogP
   const dialog = action.dialog?.(row, form.values) ?? null
   if (dialog === null) return null
   const { title, submit, about, fields = [], isReady } = dialog
-  const isDangerous = action.isDangerous === true
+  const look = action.isDangerous === true ? 'danger' : 'primary'
   return (
-    <FormDialog {...{ title, isReady, isDangerous, form, fields, onClose }} action={submit}>
-      {about}
-      {loaded}
-    </FormDialog>
+    <Dialog title={title} onClose={onClose}>
+      <form onSubmit={event => submitForm(event, form)}>
+        {about}
+        {loaded}
+        <FormFields form={form} fields={fields} />
+        <FormFailure form={form} fields={fields} />
+        <div class="actions end">
+          <Button text="Cancel" onClick={onClose} />
+          <Submit {...{ form, fields, isReady, look }} submit={[submit, 'Loading…']} />
+        </div>
+      </form>
+    </Dialog>
   )
 }
 

@@ -101,7 +101,7 @@ export function splitSeries(usage: ShownUsage, measure: Measure): Series[] {
       whole: toShare(line.whole, total.requests),
     }))
   }
-  const named = [...Map.groupBy(series, formatPartName)]
+  const named = [...Map.groupBy(series, part => readPart(part)[0])]
     .map(([name, parts], index) => ({
       name,
       tone: `s${index}` as const,
@@ -116,23 +116,24 @@ export function splitSeries(usage: ShownUsage, measure: Measure): Series[] {
 
 /** Keys of one name are several, which no filter names. */
 function toPartFilters([part, ...more]: readonly Part[], measure: Measure): Filters | null {
-  if (part === undefined || more.length > 0) return null
-  const status: Filters = measure === 'errors' ? failedOnly : {}
-  if ('key_id' in part) return { key: part.key_id, ...status }
-  if ('user_id' in part) return { member: part.user_id, ...status }
-  if ('tag' in part) return { tag: part.tag, ...status }
-  if ('project_id' in part) return part.project_id === null ? null : { project_id: part.project_id, ...status }
-  if ('dialect' in part) return part.dialect === null ? null : { dialect: part.dialect, ...status }
-  return part.model === null ? null : { model: part.model, ...status }
+  const filters = part === undefined || more.length > 0 ? null : readPart(part)[1]
+  return filters && { ...filters, ...(measure === 'errors' ? failedOnly : {}) }
 }
 
-function formatPartName(part: Part): string {
-  if ('key_id' in part) return part.key_name ?? part.key_id
-  if ('user_id' in part) return part.email ?? 'Removed member'
-  if ('tag' in part) return part.tag
-  if ('project_id' in part) return part.project_name ?? part.project_id ?? 'No project'
-  if ('dialect' in part) return part.dialect === null ? 'Unknown dialect' : dialectNames[part.dialect]
-  return formatModelName(part.model)
+/** Returns the name of a part, and the filter of its requests; null = no filter names them. */
+function readPart(part: Part): readonly [name: string, filters: Filters | null] {
+  if ('key_id' in part) return [part.key_name ?? part.key_id, { key: part.key_id }]
+  if ('user_id' in part) return [part.email ?? 'Removed member', { member: part.user_id }]
+  if ('tag' in part) return [part.tag, { tag: part.tag }]
+  if ('project_id' in part) {
+    const { project_id, project_name: name } = part
+    return project_id === null ? ['No project', null] : [name ?? project_id, { project_id }]
+  }
+  if ('dialect' in part) {
+    const { dialect } = part
+    return dialect === null ? ['Unknown dialect', null] : [dialectNames[dialect], { dialect }]
+  }
+  return [formatModelName(part.model), part.model === null ? null : { model: part.model }]
 }
 
 export const toModelRows = (usage: ShownUsage | undefined) =>
