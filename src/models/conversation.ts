@@ -31,8 +31,7 @@ export const conversationStateSchema = strictObject({
   error: Type.String(),
   call: Type.String(),
   request: Type.String(),
-  /** Input of the last turn as the provider counted it, and as a multiple of the gateway's estimate. */
-  inputTokens: Type.Number(),
+  /** Input of the last turn as its provider counted it, as a multiple of the gateway's estimate. */
   inputRatio: Type.Number(),
   /** Input tokens that its provider probably has cached. */
   cachedTokens: Type.Number(),
@@ -234,7 +233,6 @@ const unknown: ConversationState = {
   level: 'light',
   turns: 0,
   request: '',
-  inputTokens: 0,
   inputRatio: 1,
   cachedTokens: 0,
   spentMicrocents: 0,
@@ -267,7 +265,6 @@ export function settleTurn(next: ConversationState, turn: SettledTurn): Conversa
     ...next,
     model,
     effort,
-    inputTokens,
     inputRatio: Math.max(leastRatio, Math.min(mostRatio, ratio)),
     cachedTokens,
     spentMicrocents: next.spentMicrocents * 0.5 ** (Math.max(0, at - next.spentAt) / burnHalfLifeMs) + microcents,

@@ -90,7 +90,6 @@ const state = (given: Partial<ConversationState> = {}): ConversationState => ({
   error: '',
   call: '',
   request: 'r1',
-  inputTokens: 20_000,
   inputRatio: 1,
   cachedTokens: 20_000,
   spentMicrocents: 0,
@@ -187,7 +186,7 @@ describe('chooseTurn', () => {
 
   test('counts cached and estimated tokens in the provider’s unit', () => {
     // The gateway estimates half again as many tokens as the provider counts: all of them are cached.
-    const counted = state({ inputTokens: 20_000, inputRatio: 20_000 / 30_000, cachedTokens: 20_000 })
+    const counted = state({ inputRatio: 20_000 / 30_000, cachedTokens: 20_000 })
     expect(choose(counted, { request: 'r2', inputTokens: 30_400 }).reason).toBe('cached')
     const settled = settleTurn(state(), {
       model: 'mid',
