@@ -3,17 +3,18 @@
  * fifteen other languages, against everyday prompts in as many. Notions are shared by all languages, words belong to
  * one.
  */
+import { createSlots } from '../text/analysis/feature-slots.ts'
 import { createFeatureReader } from '../text/analysis/features.ts'
 import { createNotionReader, type Notions } from '../text/analysis/notions.ts'
 import { eachPart } from '../text/harm/harm-slots.ts'
-import { asksForHarm, createNotionSlots, notionSlots } from '../text/harm/world.ts'
+import { asksForHarm, fillWorldSlots, worldBits } from '../text/harm/world.ts'
 import honestWorld from './data/honest-world.json'
 import { readRows } from './data.ts'
 import { type Example, filledExample, train } from './linear.ts'
 import { moderationExamples } from './templates.ts'
 import { leftOut, type ReportRow, shares, type TrainingJob, tableJob } from './training-job.ts'
 
-const settings = { size: notionSlots, epochs: 8, rate: 0.1, decay: 1e-3, seed: 3 }
+const settings = { size: 2 ** worldBits, epochs: 8, rate: 0.1, decay: 1e-3, seed: 3 }
 /** Weight of a sentence of a harmless text relative to the whole. */
 const partWeight = 0.5
 
@@ -112,20 +113,16 @@ async function readWorldRows(): Promise<Row[]> {
 function createPartReader() {
   const readFeatures = createFeatureReader()
   const readNotions = createNotionReader()
-  const filler = createNotionSlots()
+  const slots = createSlots(worldBits)
   return (text: string, harmful: boolean, weight: number): Part[] => {
     const features = readFeatures(text)
     readNotions.begin(features)
     const getPart = (from: number, to: number, weight: number): Part => {
       const read = readNotions.read(from, to)
-      const filled = filler.fill(read, features, from, to)
+      fillWorldSlots(slots, read, features, [from, to])
       return {
         read: { ...read, found: read.found.slice(0, read.count) },
-        example: filledExample(
-          { places: filler.slots, values: filler.values, count: filled },
-          [harmful ? 1 : 0],
-          weight,
-        ),
+        example: filledExample(slots, [harmful ? 1 : 0], weight),
       }
     }
     const parts = [getPart(0, features.count, weight)]
