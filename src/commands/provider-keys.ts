@@ -1,6 +1,5 @@
 /** `provider-keys …`: manages the stored keys of providers. Keys are read from standard input: arguments are seen by others. */
 import { join } from 'node:path'
-import type { ProviderKey } from '../../drizzle/tables.ts'
 import { type Config, readConfig, readStoreConfig } from '../config/config.ts'
 import type { StoredKey } from '../config/stored-keys.ts'
 import { loadOrCreateSessionSecret } from '../console/auth/session-secret.ts'
@@ -22,7 +21,8 @@ import {
 import { shellCommand } from '../core/validation/errors.ts'
 import type { Database } from '../database/database.ts'
 import { findAccountByEmail, hasAccounts } from '../database/repositories/accounts.ts'
-import { CommandFailure, command, json, newId, print, printJson, printTable, UsageError } from './command.ts'
+import type { ProviderKey } from '../database/tables.ts'
+import { CommandFailure, columns, command, json, newId, print, printJson, UsageError } from './command.ts'
 import { withDatabase } from './open-database.ts'
 
 const named = { provider: '<provider>' }
@@ -51,13 +51,15 @@ const list = command({
       if (given.json) return printJson({ data: keys.map(key => keyForJson(key, seal)) })
       if (keys.length === 0)
         return print(`No stored keys. Add one:  ${shellCommand('provider-keys add openai < key.txt')}`)
-      printTable([
-        ['PROVIDER', 'NAME', 'KEY', 'CHANGED', 'STATE'],
-        ...keys.map(key => {
-          const { provider, name, last_characters: hint, changed_at: at, readable } = keyForJson(key, seal)
-          return [provider, name, `…${hint}`, at.slice(0, 16).replace('T', ' '), readable ? 'stored' : unreadable]
-        }),
-      ])
+      print(
+        ...columns([
+          ['PROVIDER', 'NAME', 'KEY', 'CHANGED', 'STATE'],
+          ...keys.map(key => {
+            const { provider, name, last_characters: hint, changed_at: at, readable } = keyForJson(key, seal)
+            return [provider, name, `…${hint}`, at.slice(0, 16).replace('T', ' '), readable ? 'stored' : unreadable]
+          }),
+        ]),
+      )
     }),
 })
 

@@ -4,11 +4,10 @@
  * deadline is replaced. A timed-out query may still be executed: every write is safe to repeat by its ID.
  */
 
-import { readFileSync } from 'node:fs'
+import { readMigrationFiles } from 'drizzle-orm/migrator'
+import { drizzle, type PostgresJsDatabase } from 'drizzle-orm/postgres-js'
 import postgres, { type Sql, type TransactionSql } from 'postgres'
-import journal from '../../drizzle/meta/_journal.json'
 import packageJson from '../../package.json'
-import { getDigest } from '../core/accounts/api-keys.ts'
 import type { Actor } from '../core/audit/audit.ts'
 import type { Log } from '../core/ports.ts'
 import { usualDeadlines } from '../core/request/deadlines.ts'
@@ -26,7 +25,8 @@ export type DatabaseAddress =
       readonly transact?: (module: string, input: string) => Promise<string>
     }
 
-type Connected = { readonly sql: Sql }
+/** Two interfaces to one pool: plain SQL, and Drizzle over the tables. */
+type Connected = { readonly sql: Sql; readonly orm: PostgresJsDatabase }
 
 export type Database = {
   /**
@@ -82,7 +82,7 @@ export function openDatabase(address: DatabaseAddress, options: DatabaseOptions 
   const factor = usualDeadlineMs / getDeadline(address)
   const open = (): Pool => {
     const sql = dial(address, connections, usualDeadlineMs)
-    return { sql, unsettled: 0, overdue: 0, heardAt: 0 }
+    return { sql, orm: drizzle(sql), unsettled: 0, overdue: 0, heardAt: 0 }
   }
   const queue = createWorkQueue({ places: connections, urgentPlaces: connections > 1 ? 1 : 0, maximumWaiting })
   let current = open()
@@ -193,18 +193,17 @@ async function migrateOn(sql: Sql, log?: Pick<Log, 'info'>): Promise<boolean> {
   }
 }
 
-/** Applies the missing migrations and records them in the table of Drizzle, whose tool makes them. */
+/** Applies the missing migrations and records them in Drizzle's table. Drizzle's own function needs a connection. */
 async function applyMigrations(transaction: TransactionSql, log?: Pick<Log, 'info'>): Promise<void> {
   const applied = await refuseNewer(transaction)
-  const missing = journal.entries.slice(applied)
+  const missing = readMigrationFiles({ migrationsFolder }).slice(applied)
   if (missing.length === 0) return
   log?.info('migrating_database', { count: missing.length })
   await transaction.unsafe(`create schema if not exists drizzle;
     create table if not exists drizzle.__drizzle_migrations (id serial primary key, hash text not null, created_at bigint)`)
-  for (const { tag, when } of missing) {
-    const text = readFileSync(new URL(`../../drizzle/${tag}.sql`, import.meta.url), 'utf8')
-    for (const statement of text.split('--> statement-breakpoint')) await transaction.unsafe(statement)
-    await transaction`insert into drizzle.__drizzle_migrations (hash, created_at) values (${getDigest(text)}, ${when})`
+  for (const { sql: statements, hash, folderMillis } of missing) {
+    for (const statement of statements) await transaction.unsafe(statement)
+    await transaction`insert into drizzle.__drizzle_migrations (hash, created_at) values (${hash}, ${folderMillis})`
   }
   await transaction.unsafe(`comment on table drizzle.__drizzle_migrations is 'gateway-ai ${packageJson.version}'`)
 }
@@ -220,6 +219,10 @@ export class NewerSchema extends OperatorError {
   }
 }
 
+const migrationsFolder = new URL('../../drizzle', import.meta.url).pathname
+/** Migrations of this release by creation time, which identifies them in the database. */
+const known = () => readMigrationFiles({ migrationsFolder }).map(({ folderMillis }) => folderMillis)
+
 /**
  * Returns the number of applied migrations. Throws `NewerSchema` if the database has one that this release does not
  * know.
@@ -232,8 +235,7 @@ export async function refuseNewer(sql: Sql | TransactionSql): Promise<number> {
   const rows = await sql<{ at: number; writer: string | null }[]>`
     select created_at::float8 as at, obj_description('drizzle.__drizzle_migrations'::regclass) as writer
     from drizzle.__drizzle_migrations order by created_at`
-  // The creation time of a migration identifies it.
-  const ours = new Set(journal.entries.map(({ when }) => when))
+  const ours = new Set(known())
   const unknown = rows.findLast(({ at }) => !ours.has(at))
   if (unknown !== undefined) throw new NewerSchema(unknown.writer, unknown.at)
   return rows.length
@@ -241,7 +243,7 @@ export async function refuseNewer(sql: Sql | TransactionSql): Promise<number> {
 
 /** Returns the number of migrations of this release that the database lacks. Throws `NewerSchema` like `refuseNewer`. */
 export async function pendingMigrations(sql: Sql): Promise<number> {
-  return journal.entries.length - (await refuseNewer(sql))
+  return known().length - (await refuseNewer(sql))
 }
 
 /** A promise did not settle before its deadline. */
@@ -279,11 +281,6 @@ export function isRowFault(error: unknown): boolean {
   return /^2[23]...$/.test(systemErrorCode(error) ?? '')
 }
 
-/** Returns true if a row would have repeated a key. */
-export function isUniqueViolation(error: unknown): boolean {
-  return systemErrorCode(error) === '23505'
-}
-
 /** Postgres' error code for a full disk. */
 export const diskFull = '53100'
 
@@ -318,28 +315,12 @@ function getDeadline(address: DatabaseAddress): number {
   return typeof address === 'string' ? usualDeadlines.postgresMs : usualDeadlines.embeddedDatabaseMs
 }
 
-const asText = (value: unknown) => String(value)
-
-/** How the driver reads and writes values where its own way does not fit. */
-const types = {
-  /** Counts and amounts, all below 2^53. */
-  bigint: { to: 20, from: [20], parse: Number, serialize: asText },
-  /** A text is JSON already. */
-  json: {
-    ...{ to: 114, from: [114, 3802], parse: (text: string) => JSON.parse(text) as unknown },
-    serialize: (value: unknown) => (typeof value === 'string' ? value : JSON.stringify(value)),
-  },
-  /** Days and times without a zone stay texts. */
-  day: { to: 1082, from: [1082, 1114], parse: asText, serialize: asText },
-}
-
 function dial(address: DatabaseAddress, connections: number, deadlineMs: number): Sql {
   const options = {
     max: connections,
     connect_timeout: deadlineMs / 1000,
     // Saves one round trip per connection; no array type is needed.
     fetch_types: false,
-    types,
     onnotice: () => {},
     connection: { application_name: 'gateway-ai', TimeZone: 'UTC' },
   }

@@ -1,25 +1,18 @@
+import { type SQL, sql, sql as text } from 'drizzle-orm'
+import type { PostgresJsDatabase } from 'drizzle-orm/postgres-js'
 import type { TransactionSql } from 'postgres'
-import { camelName, snakeName } from '../core/text/key-names.ts'
 import type { Database } from './database.ts'
+
+/** A transaction of either interface. */
+export type Step = Transaction | TransactionSql
 
 type Value = string | number | boolean | null
 
-/** Returns the rows of a query under the names of their type: the column `created_at` is the field `createdAt`. */
-export async function typedRows<Row>(query: PromiseLike<readonly Readonly<Record<string, unknown>>[]>): Promise<Row[]> {
-  const rows = await query
-  // Converted once: a start reads thousands of keys.
-  const names = Object.keys(rows[0] ?? {}).map(column => [column, camelName(column)] as const)
-  return rows.map(row => {
-    const typed: Record<string, unknown> = {}
-    for (const [column, name] of names) typed[name] = row[column]
-    return typed as Row
-  })
-}
-
-/** Returns fields as columns for `insert` and `update`. Absent ones are left out. */
-export function toColumns(fields: object): Record<string, Value | Date> {
-  const given = Object.entries(fields).filter(([, value]) => value !== undefined)
-  return Object.fromEntries(given.map(([name, value]) => [snakeName(name), value]))
+/** Returns a template tag that runs statements in `step`, for functions that callers of both interfaces use. */
+export function statementIn(step: Step): (text: TemplateStringsArray, ...values: Value[]) => Promise<unknown> {
+  if (typeof step === 'function') return async (text, ...values) => step(text, ...values)
+  return async (text, ...values) =>
+    step.execute((sql as (text: TemplateStringsArray, ...values: Value[]) => SQL)(text, ...values))
 }
 
 /** Returns the current time of the database's clock. Throws like `database.run`. */
@@ -27,38 +20,48 @@ export async function databaseTime(database: Database): Promise<Date> {
   const rows = await database.run(({ sql }) => sql<{ now: Date }[]>`select clock_timestamp() as now`)
   const now = rows[0]?.now
   if (now === undefined) throw new Error('the database returned no time')
-  return now
-}
-
-/** Runs work in one transaction. Throws like `database.run`. */
-export async function inTransaction<T>(
-  database: Database,
-  work: (step: TransactionSql) => PromiseLike<T>,
-  deadlineMs?: number,
-): Promise<T> {
-  const { result } = await database.run(
-    ({ sql }) => sql.begin(async step => ({ result: await work(step) })),
-    deadlineMs,
-  )
-  return result
+  return new Date(now)
 }
 
 /**
- * Runs work in one transaction that sees only the rows of one account (row-level security), so a query without its filter
- * returns nothing of other accounts. Costs one or two round trips, so it is used for interactive routes. Work across
- * accounts (shipping, billing, key and session look-ups, operator commands) uses `database.run`. Throws like it.
+ * Row-level security for one account. Work runs in a transaction that sees only that account's rows, so a query without
+ * its filter returns nothing of other accounts. Costs one or two round trips, so it is used for interactive routes.
+ * Work across accounts (shipping, billing, key and session look-ups, operator commands) uses `database.run`.
  */
-export function withAccountRls<T>(
-  database: Database,
-  accountId: string,
-  work: (step: TransactionSql) => PromiseLike<T>,
-  deadlineMs?: number,
-): Promise<T> {
-  const inside = async (step: TransactionSql): Promise<T> => {
-    // Sent first without waiting: if it is rejected, so is everything after it.
-    const entered = step`select gateway_enter(${accountId})`.execute()
-    const [result] = await Promise.all([Promise.resolve().then(() => work(step)), entered])
-    return result
+
+export type Transaction = Parameters<Parameters<PostgresJsDatabase['transaction']>[0]>[0]
+
+type AccountDatabase = {
+  /** Drizzle over the tables, in one transaction. Throws like `database.run`. */
+  orm<T>(work: (step: Transaction) => PromiseLike<T>, deadlineMs?: number): Promise<T>
+  /** Plain SQL, in one transaction. */
+  sql<T>(work: (sql: TransactionSql) => PromiseLike<T>, deadlineMs?: number): Promise<T>
+}
+
+/** Returns database access that is limited to the rows of one account. */
+export function withAccountRls(database: Database, accountId: string): AccountDatabase {
+  return {
+    orm: (work, deadlineMs) =>
+      database.run(
+        ({ orm }) =>
+          orm.transaction(async step => {
+            await step.execute(text`select gateway_enter(${accountId})`)
+            return work(step)
+          }),
+        deadlineMs,
+      ),
+    async sql(work, deadlineMs) {
+      const { result } = await database.run(
+        ({ sql }) =>
+          sql.begin(async step => {
+            // Sent first without waiting: if it is rejected, so is everything after it.
+            const entered = step`select gateway_enter(${accountId})`.execute()
+            const [result] = await Promise.all([Promise.resolve().then(() => work(step)), entered])
+            return { result }
+          }),
+        deadlineMs,
+      )
+      return result
+    },
   }
-  return inTransaction(database, inside, deadlineMs)
 }

@@ -7,10 +7,9 @@
  * deletion increments the row's epoch; an entry routed under an earlier epoch is then rejected, even if it was in a
  * journal or stream meanwhile.
  */
-import type { TransactionSql } from 'postgres'
 import type { Database } from '../database/database.ts'
 import { recordAudit } from '../database/repositories/audit.ts'
-import { withAccountRls } from '../database/statement.ts'
+import { type Step, statementIn, withAccountRls } from '../database/statement.ts'
 import { getStatements } from '../database/transact.ts'
 import { type UsageScope, visibleRecords } from '../database/visible-requests.ts'
 import { type QualityEvidence, ratingWeight, replaceEvidence } from './learning-cell.ts'
@@ -63,7 +62,7 @@ export function rate(
   now: number,
 ): Promise<CellKey | null> {
   const { accountId } = scope
-  return withAccountRls(database, accountId, async transaction => {
+  return withAccountRls(database, accountId).sql(async transaction => {
     const [account] = await transaction<{ epoch: number }[]>`
         update learning_accounts set updated_at = clock_timestamp() where account_id = ${accountId} returning epoch`
     if (account === undefined) return null
@@ -107,13 +106,14 @@ export function rate(
  * Ends the learning data of an account: its entries are of an earlier epoch from now on, which nothing reads and the next purge
  * deletes.
  */
-export async function eraseLearningIn(step: TransactionSql, accountId: string, now: number): Promise<void> {
-  await step`
+export async function eraseLearningIn(step: Step, accountId: string, now: number): Promise<void> {
+  const run = statementIn(step)
+  await run`
     insert into learning_accounts (account_id, epoch, erased_at)
     values (${accountId}, 1, to_timestamp(${now}::float8 / 1000))
     on conflict (account_id) do update set
       epoch = learning_accounts.epoch + 1, erased_at = excluded.erased_at, updated_at = clock_timestamp()`
-  await step`delete from learning_state where account_id = ${accountId}`
+  await run`delete from learning_state where account_id = ${accountId}`
 }
 
 /**
@@ -121,7 +121,7 @@ export async function eraseLearningIn(step: TransactionSql, accountId: string, n
  * afterwards.
  */
 export function erase(database: Database, accountId: string, now: number): Promise<void> {
-  return withAccountRls(database, accountId, async transaction => {
+  return withAccountRls(database, accountId).sql(async transaction => {
     await eraseLearningIn(transaction, accountId, now)
     await recordAudit(transaction, database, { accountId, action: 'learning.deleted' })
   })

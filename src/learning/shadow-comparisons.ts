@@ -31,7 +31,7 @@ export function holdComparison(
 ): Promise<boolean> {
   const { requestId, accountId, at, queryType, level, model, effort, baselineModel, judgeModel } = comparison
   const time = new Date(at).toISOString()
-  return withAccountRls(database, accountId, async step => {
+  return withAccountRls(database, accountId).sql(async step => {
     await step`select 1 from accounts where id = ${accountId} for no key update`
     const held = await step`
       insert into shadow_comparisons (request_id, account_id, at, query_type, level, model, effort, baseline_model,
@@ -56,9 +56,7 @@ export async function endComparison(
   { requestId, accountId }: Pick<Comparison, 'requestId' | 'accountId'>,
   end: { readonly verdict: ShadowVerdict; readonly microcents: number; readonly baselineMicrocents: number },
 ): Promise<void> {
-  await withAccountRls(
-    database,
-    accountId,
+  await withAccountRls(database, accountId).sql(
     step => step`
       update shadow_comparisons set verdict = ${end.verdict}, microcents = ${end.microcents}::float8,
         baseline_microcents = ${end.baselineMicrocents}::float8
@@ -82,9 +80,7 @@ type ComparisonGroup = ComparisonSums & { readonly model: string | null; readonl
 
 /** Returns the comparisons of an account since a time (epoch milliseconds): all together, and by model and baseline. */
 export function readComparisons(database: Database, accountId: string, since: number): Promise<ComparisonGroup[]> {
-  return withAccountRls(
-    database,
-    accountId,
+  return withAccountRls(database, accountId).sql(
     step => step<ComparisonGroup[]>`
       select model, baseline_model as "baselineModel",
         count(*) filter (where verdict = 'win')::int as wins,

@@ -48,33 +48,26 @@ const derivedId = /^(?:resp|msg|chatcmpl)_(.+)$/
 export function findRequest(database: Database, scope: UsageScope, id: string): Promise<FoundRequest | null> {
   const { accountId } = scope
   const requestId = id.replace(derivedId, 'req_$1')
-  return withAccountRls(
-    database,
-    accountId,
-    async sql => {
-      for (const match of [sql`request_id = ${requestId}`, sql`upstream_id = ${id}`]) {
-        const [request] = await sql<TracedRequest[]>`
+  return withAccountRls(database, accountId).sql(async sql => {
+    for (const match of [sql`request_id = ${requestId}`, sql`upstream_id = ${id}`]) {
+      const [request] = await sql<TracedRequest[]>`
         select found.*, ${keyColumns(sql)}
         from (
           select ${requestColumns(sql)}, trace, shortfall_microcents::float8 from usage_records
           where ${match} and account_id = ${accountId} ${visibleRecords(sql, scope)}
           order by at desc limit 1) as found`
-        if (request !== undefined) return { kind: 'recorded', request }
-      }
-      const [rejected] = await sql<RejectedRequest[]>`
+      if (request !== undefined) return { kind: 'recorded', request }
+    }
+    const [rejected] = await sql<RejectedRequest[]>`
       select found.*, (select name from api_keys where id = found.key_id) as key_name
       from (
-        select ${rejectedColumns(sql)} from rejected_requests
+        select request_id, (extract(epoch from at) * 1000000)::float8 as at_micros, key_id, requested_model, dialect,
+          strategy, streamed, error_code, param, layer, category, latency_ms
+        from rejected_requests
         where request_id = ${requestId} and account_id = ${accountId} ${visibleRejected(sql, scope)}) as found`
-      return rejected === undefined ? null : { kind: 'rejected', request: rejected }
-    },
-    deadlineMs,
-  )
+    return rejected === undefined ? null : { kind: 'rejected', request: rejected }
+  }, deadlineMs)
 }
-
-const rejectedColumns = (sql: TransactionSql) => sql`
-  request_id, (extract(epoch from at) * 1000000)::float8 as at_micros, key_id, requested_model, dialect, strategy,
-  streamed, error_code, param, layer, category, latency_ms`
 
 /**
  * Returns a page of the rejected requests that match, newest first. They have no metadata and no tags, and no model
@@ -87,11 +80,11 @@ export async function listRejected(
   { before, limit }: LogRange,
 ): Promise<LogPage<RejectedRequest>> {
   if (cannotMatchRejected(filters)) return { requests: [], next: null }
-  const rows = await withAccountRls(
-    database,
-    scope.accountId,
+  const rows = await withAccountRls(database, scope.accountId).sql(
     sql => sql<RejectedRequest[]>`
-      select ${rejectedColumns(sql)}, (select name from api_keys where id = key_id) as key_name
+      select request_id, (extract(epoch from at) * 1000000)::float8 as at_micros, key_id, requested_model, dialect,
+        strategy, streamed, error_code, param, layer, category, latency_ms,
+        (select name from api_keys where id = key_id) as key_name
       from rejected_requests
       ${whereRejected(sql, scope, filters)}
         ${
@@ -122,9 +115,7 @@ export async function countRejected(
   filters: RequestFilters,
 ): Promise<number | null> {
   if (filters.status !== null || cannotMatchRejected(filters)) return null
-  const [row] = await withAccountRls(
-    database,
-    scope.accountId,
+  const [row] = await withAccountRls(database, scope.accountId).sql(
     sql => sql<{ count: number }[]>`
       with newest as (
         select * from rejected_requests

@@ -154,7 +154,7 @@ async function scan(
     }
   }
 
-  return withAccountRls(database, accountId, sql => (isSifted ? alongIndexes(sql, read) : read(sql)), logDeadlineMs)
+  return withAccountRls(database, accountId).sql(sql => (isSifted ? alongIndexes(sql, read) : read(sql)), logDeadlineMs)
 }
 
 type Queries = Sql | TransactionSql

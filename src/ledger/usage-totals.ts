@@ -4,24 +4,36 @@
  */
 import type { TransactionSql } from 'postgres'
 import { projectTag } from '../core/request/tags.ts'
-import { fromNames } from '../core/text/key-names.ts'
 import { bucketCount } from '../core/usage/latency-histogram.ts'
-import { isTime, summedColumns } from '../core/usage/usage-groups.ts'
+import { isTime } from '../core/usage/usage-groups.ts'
 import type { Database } from '../database/database.ts'
 import { withAccountRls } from '../database/statement.ts'
 import type { UsageScope } from '../database/visible-requests.ts'
 import {
-  countsBySlots,
   getLines,
   readsLog,
-  storedCounts,
+  summedBySlots,
+  summedCounts,
   type UsageGroup,
   type UsagePeriod,
   type UsageSplit,
 } from './usage-lines.ts'
 
-/** Sums over requests. */
-export type UsageSums = Readonly<Record<(typeof summedColumns)[number], number>> & {
+/** Sums over requests. Money is an integer of 1e-8 USD. */
+export type UsageSums = {
+  readonly requests: number
+  readonly completed: number
+  /** Failed or blocked requests; client disconnects are in neither count. */
+  readonly failed: number
+  readonly input_tokens: number
+  readonly cached_input_tokens: number
+  readonly output_tokens: number
+  readonly reasoning_tokens: number
+  readonly billed_microcents: number
+  /** Catalog cost of calls with own provider keys, which is not billed. */
+  readonly own_key_microcents: number
+  readonly routing_saved_microcents: number
+  readonly cache_saved_microcents: number
   /** Latency counts of completed requests in the buckets of `core/usage/latency-histogram.ts`. */
   readonly latency: readonly number[]
   readonly first_token: readonly number[]
@@ -55,22 +67,17 @@ const maximumParts = 8
 
 /** Returns sums over a period. Time groups ascend; others are ordered by cost, highest first. */
 export function readUsage(database: Database, scope: UsageScope, period: UsagePeriod): Promise<GroupedUsage> {
-  return withAccountRls(
-    database,
-    scope.accountId,
-    async sql => {
-      const prepared = readsLog(scope, period) ? prepareSum(sql) : null
-      const { splitBy } = period
-      if (splitBy === null) {
-        const [grouped] = await Promise.all([readGroups(sql, scope, period), prepared])
-        return { ...grouped, parts: null }
-      }
-      // All parts together are the groups, so that the log is read once.
-      const [parts] = await Promise.all([readParts(sql, scope, period, splitBy), prepared])
-      return { ...getGroups(parts), parts }
-    },
-    deadlineMs,
-  )
+  return withAccountRls(database, scope.accountId).sql(async sql => {
+    const prepared = readsLog(scope, period) ? prepareSum(sql) : null
+    const { splitBy } = period
+    if (splitBy === null) {
+      const [grouped] = await Promise.all([readGroups(sql, scope, period), prepared])
+      return { ...grouped, parts: null }
+    }
+    // All parts together are the groups, so that the log is read once.
+    const [parts] = await Promise.all([readParts(sql, scope, period, splitBy), prepared])
+    return { ...getGroups(parts), parts }
+  }, deadlineMs)
 }
 
 /**
@@ -142,12 +149,24 @@ function getGroups(parts: readonly UsagePart[]): Omit<GroupedUsage, 'parts'> {
 }
 
 function sumOfSums(all: readonly UsageSums[]): UsageSums {
+  const sum = (field: Exclude<keyof UsageSums, 'latency' | 'first_token'>) =>
+    all.reduce((to, usageSums) => to + usageSums[field], 0)
   const counts = (field: 'latency' | 'first_token') =>
     Array.from({ length: bucketCount }, (_, slot) =>
       all.reduce((to, usageSums) => to + (usageSums[field][slot] ?? 0), 0),
     )
   return {
-    ...fromNames(summedColumns, field => all.reduce((to, usageSums) => to + usageSums[field], 0)),
+    requests: sum('requests'),
+    completed: sum('completed'),
+    failed: sum('failed'),
+    input_tokens: sum('input_tokens'),
+    cached_input_tokens: sum('cached_input_tokens'),
+    output_tokens: sum('output_tokens'),
+    reasoning_tokens: sum('reasoning_tokens'),
+    billed_microcents: sum('billed_microcents'),
+    own_key_microcents: sum('own_key_microcents'),
+    routing_saved_microcents: sum('routing_saved_microcents'),
+    cache_saved_microcents: sum('cache_saved_microcents'),
     latency: counts('latency'),
     first_token: counts('first_token'),
   }
@@ -179,6 +198,16 @@ function getName(sql: TransactionSql, group: UsageGroup, unit: ReturnType<Transa
 }
 
 const summed = (sql: TransactionSql, scope: UsageScope, period: UsagePeriod) => sql`
-  ${summedColumns.map(name => sql`coalesce(sum(${sql(name)}), 0)::float8 as ${sql(name)}, `)}
-  ${readsLog(scope, period) ? countsBySlots(sql, 'latency_ms') : storedCounts(sql, 'latency')} as latency,
-  ${readsLog(scope, period) ? countsBySlots(sql, 'first_token_ms') : storedCounts(sql, 'first_token')} as first_token`
+  coalesce(sum(requests), 0)::float8 as requests,
+  coalesce(sum(completed), 0)::float8 as completed,
+  coalesce(sum(failed), 0)::float8 as failed,
+  coalesce(sum(input_tokens), 0)::float8 as input_tokens,
+  coalesce(sum(cached_input_tokens), 0)::float8 as cached_input_tokens,
+  coalesce(sum(output_tokens), 0)::float8 as output_tokens,
+  coalesce(sum(reasoning_tokens), 0)::float8 as reasoning_tokens,
+  coalesce(sum(billed_microcents), 0)::float8 as billed_microcents,
+  coalesce(sum(own_key_microcents), 0)::float8 as own_key_microcents,
+  coalesce(sum(routing_saved_microcents), 0)::float8 as routing_saved_microcents,
+  coalesce(sum(cache_saved_microcents), 0)::float8 as cache_saved_microcents,
+  ${readsLog(scope, period) ? summedBySlots(sql, 'latency_ms') : summedCounts(sql, 'latency')} as latency,
+  ${readsLog(scope, period) ? summedBySlots(sql, 'first_token_ms') : summedCounts(sql, 'first_token')} as first_token`

@@ -6,10 +6,12 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from '
 import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { eq } from 'drizzle-orm'
 import packageJson from '../../package.json'
 import type * as client from '../../src/client/gateway.ts'
 import { toError } from '../../src/client/to-error.ts'
 import { type ErrorCode, errorBody, errorTable, GatewayError } from '../../src/core/validation/errors.ts'
+import { accounts } from '../../src/database/tables.ts'
 import { errorResponse } from '../../src/http/error-response.ts'
 import { chromiumPath } from '../dashboard/chromium.ts'
 import { newAccount } from '../harness/account.ts'
@@ -83,8 +85,11 @@ async function run(command: readonly string[], context: Context): Promise<Record
 async function newContext(specifier: string): Promise<Context> {
   const person = await owner(gateway)
   const unpaid = await newAccount(gateway)
-  await gateway.deps.database.run(
-    ({ sql }) => sql`update accounts set grace_ends_at = ${new Date(0)} where id = ${unpaid.id}`,
+  await gateway.deps.database.run(({ orm }) =>
+    orm
+      .update(accounts)
+      .set({ graceEndsAt: new Date(0) })
+      .where(eq(accounts.id, unpaid.id)),
   )
   const reference = (await (await fetch(`${gateway.url}/openapi.json`)).json()) as { paths: object }
   return {

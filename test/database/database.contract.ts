@@ -48,8 +48,7 @@ export async function newKey(
   const minted = mintApiKey(random)
   const keyId = fresh('key')
   await createKey(database, {
-    accountId: owner.accountId,
-    userId: owner.userId,
+    ...owner,
     id: keyId,
     name: 'k',
     publicId: minted.id,
@@ -233,8 +232,7 @@ export function databaseContract(name: string, open: () => Database | null): voi
         const minted = mintApiKey(random)
         expect(await keys.find(minted.key)).toBeNull()
         const row = {
-          accountId: owner.accountId,
-          userId: owner.userId,
+          ...owner,
           id: fresh('key'),
           name: 'k',
           publicId: minted.id,

@@ -2,7 +2,7 @@
 import type { TransactionSql } from 'postgres'
 import { createKey } from '../../src/console/keys/stores/keys.ts'
 import type { Database } from '../../src/database/database.ts'
-import { toColumns } from '../../src/database/statement.ts'
+import { users } from '../../src/database/tables.ts'
 import { dailySums, slots } from './daily-sums.ts'
 import { newAccount } from './database.contract.ts'
 
@@ -25,15 +25,16 @@ export function tampered<T>(database: Database, work: (sql: TransactionSql) => P
 export async function newTeam(database: Database) {
   const { accountId, userId: ownerId, email } = await newAccount(database)
   const memberId = fresh('usr')
-  const member = {
-    id: memberId,
-    accountId,
-    email: `m.${email.toLowerCase()}`,
-    passwordHash: 'argon2id',
-    role: 'member',
-    createdAt: new Date(),
-  }
-  await database.run(({ sql }) => sql`insert into users ${sql(toColumns(member))}`)
+  await database.run(({ orm }) =>
+    orm.insert(users).values({
+      id: memberId,
+      accountId,
+      email: `m.${email.toLowerCase()}`,
+      passwordHash: 'argon2id',
+      role: 'member',
+      createdAt: new Date(),
+    }),
+  )
   const key = async (userId: string, name: string) => {
     const id = fresh('key')
     await createKey(database, { id, accountId, userId, name, publicId: id, digest: id, createdAt: new Date() })

@@ -1,15 +1,16 @@
-/** The schema in its three forms: `tables.ts`, the migrations, and the packed folder that new databases start from. */
+/** The schema in its three forms: both `tables.ts`, the migrations, and the packed folder that new databases start from. */
 import { afterAll, expect, test } from 'bun:test'
 import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { generateDrizzleJson, generateMigration } from 'drizzle-kit/api'
 import journal from '../../drizzle/meta/_journal.json'
-import * as tables from '../../drizzle/tables.ts'
+import * as otherTables from '../../drizzle/tables.ts'
 import packageJson from '../../package.json'
 import { packedFolder } from '../../src/database/data-folder.ts'
 import { migrate, openDatabase, pendingMigrations } from '../../src/database/database.ts'
 import { openEmbedded } from '../../src/database/embedded.ts'
+import * as tables from '../../src/database/tables.ts'
 import { patientStore } from '../harness/patience.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'gateway-ai-'))
@@ -18,7 +19,7 @@ afterAll(() => rmSync(folder, { recursive: true }))
 test('migrations: leave no difference between the tables of the code and of the database', async () => {
   const newest = String(journal.entries.length - 1).padStart(4, '0')
   const migrated = await Bun.file(join(import.meta.dir, `../../drizzle/meta/${newest}_snapshot.json`)).json()
-  expect(await generateMigration(migrated, generateDrizzleJson({ ...tables }, migrated.id))).toEqual([])
+  expect(await generateMigration(migrated, generateDrizzleJson({ ...tables, ...otherTables }, migrated.id))).toEqual([])
 })
 
 // `bun run pack` creates it.

@@ -132,9 +132,7 @@ for (const name of ['embedded', 'real'] as const) {
     on('a query without its filter finds the account’s own rows alone, in every table', async database => {
       const [own, other] = [await settled(database), await settled(database)]
       for (const table of walled) {
-        const text = await withAccountRls(
-          database,
-          own.accountId,
+        const text = await withAccountRls(database, own.accountId).sql(
           sql => sql<{ rows: string }[]>`select json_agg(t)::text as rows from ${sql(table)} as t`,
         )
         expect([table, text[0]?.rows.includes(own.accountId)]).toEqual([table, true])
@@ -146,23 +144,31 @@ for (const name of ['embedded', 'real'] as const) {
       }
     })
 
+    on('Drizzle’s queries stand behind the same wall', async database => {
+      const [own, other] = [await settled(database), await settled(database)]
+      const { apiKeys } = await import('../../src/database/tables.ts')
+      const rows = await withAccountRls(database, own.accountId).orm(step => step.select().from(apiKeys))
+      expect(rows.map(row => row.accountId)).toEqual([own.accountId])
+      expect(rows.some(row => row.accountId === other.accountId)).toBe(false)
+    })
+
     on('a write without its filter changes no foreign row, and none can be made', async database => {
       const [own, other] = [await settled(database), await settled(database)]
-      const inside = <T>(work: Parameters<typeof withAccountRls<T>>[2]) => withAccountRls(database, own.accountId, work)
-      expect((await inside(sql => sql`update users set password_hash = 'x' returning account_id`)).length).toBe(1)
-      expect((await inside(sql => sql`delete from sessions returning account_id`)).length).toBe(1)
-      const foreign = inside(
+      const inside = withAccountRls(database, own.accountId)
+      expect((await inside.sql(sql => sql`update users set password_hash = 'x' returning account_id`)).length).toBe(1)
+      expect((await inside.sql(sql => sql`delete from sessions returning account_id`)).length).toBe(1)
+      const foreign = inside.sql(
         sql => sql`insert into api_keys (id, account_id, user_id, name, public_id, digest, created_at)
           values ('key_foreign', ${other.accountId}, ${other.userId}, 'n', 'p', 'd', now())`,
       )
       await expect(foreign).rejects.toThrow('row-level security')
-      const moved = inside(sql => sql`update api_keys set account_id = ${other.accountId}`)
+      const moved = inside.sql(sql => sql`update api_keys set account_id = ${other.accountId}`)
       await expect(moved).rejects.toThrow('row-level security')
     })
 
     on('no account entered is no account seen, and the wall goes with the transaction', async database => {
       await settled(database)
-      expect(await withAccountRls(database, '', sql => sql`select 1 from usage_records`)).toHaveLength(0)
+      expect(await withAccountRls(database, '').sql(sql => sql`select 1 from usage_records`)).toHaveLength(0)
       expect((await database.run(({ sql }) => sql`select 1 from usage_records`)).length).toBeGreaterThan(0)
       const [role] = await database.run(({ sql }) => sql<{ role: string }[]>`select current_user::text as role`)
       expect(role?.role).toBe('postgres')
@@ -170,17 +176,18 @@ for (const name of ['embedded', 'real'] as const) {
 
     on('C3 who has entered an account is not the tables’ owner', async database => {
       const { accountId } = await settled(database)
+      const inside = withAccountRls(database, accountId)
       for (const forbidden of [
-        (sql: TransactionSql) => sql`drop table users`,
-        (sql: TransactionSql) => sql`alter table users disable row level security`,
-        (sql: TransactionSql) => sql`select 1 from sign_in_failures`,
-        (sql: TransactionSql) => sql`update usage_records set billed_microcents = 0`,
-        (sql: TransactionSql) => sql`update usage_records set truth = 'final'`,
-        (sql: TransactionSql) => sql`update usage_records set quality = 1`,
-        (sql: TransactionSql) => sql`update usage_replaced set account_id = 'acc_1'`,
-        (sql: TransactionSql) => sql`delete from invoice_lines`,
+        (sql: Parameters<Parameters<typeof inside.sql>[0]>[0]) => sql`drop table users`,
+        (sql: Parameters<Parameters<typeof inside.sql>[0]>[0]) => sql`alter table users disable row level security`,
+        (sql: Parameters<Parameters<typeof inside.sql>[0]>[0]) => sql`select 1 from sign_in_failures`,
+        (sql: Parameters<Parameters<typeof inside.sql>[0]>[0]) => sql`update usage_records set billed_microcents = 0`,
+        (sql: Parameters<Parameters<typeof inside.sql>[0]>[0]) => sql`update usage_records set truth = 'final'`,
+        (sql: Parameters<Parameters<typeof inside.sql>[0]>[0]) => sql`update usage_records set quality = 1`,
+        (sql: Parameters<Parameters<typeof inside.sql>[0]>[0]) => sql`update usage_replaced set account_id = 'acc_1'`,
+        (sql: Parameters<Parameters<typeof inside.sql>[0]>[0]) => sql`delete from invoice_lines`,
       ])
-        await expect(withAccountRls(database, accountId, forbidden)).rejects.toThrow(/must be owner|permission denied/)
+        await expect(inside.sql(sql => forbidden(sql))).rejects.toThrow(/must be owner|permission denied/)
     })
   })
 
@@ -285,14 +292,18 @@ describe('database user without superuser rights', () => {
         expect(await migrate(poor)).toBe(false)
         const [item, two] = [await newAccount(poor), await newAccount(poor)]
         // Everything still works, with the queries' filters as the only protection.
-        const seen = await withAccountRls(poor, item.accountId, sql => sql<{ id: string }[]>`select id from accounts`)
+        const seen = await withAccountRls(poor, item.accountId).sql(
+          sql => sql<{ id: string }[]>`select id from accounts`,
+        )
         expect(seen.map(({ id }) => id).sort()).toEqual([item.accountId, two.accountId].sort())
 
         expect(await migrate(maker)).toBe(true)
         expect(await migrate(maker)).toBe(true)
         const own = await newAccount(maker)
         await newAccount(maker)
-        const rows = await withAccountRls(maker, own.accountId, sql => sql<{ id: string }[]>`select id from accounts`)
+        const rows = await withAccountRls(maker, own.accountId).sql(
+          sql => sql<{ id: string }[]>`select id from accounts`,
+        )
         expect(rows.map(({ id }) => id)).toEqual([own.accountId])
       } finally {
         await poor.close()

@@ -1,5 +1,6 @@
 /** The four limits over HTTP: cost and concurrent requests stay correct under concurrency. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { sql } from 'drizzle-orm'
 import { findRequest } from '../database/usage-row.ts'
 import { newAccount, type TestAccount } from '../harness/account.ts'
 import { eventually, untilFound } from '../harness/eventually.ts'
@@ -35,12 +36,12 @@ type Totals = { requests: number; tokens: number; billed: number; reserved: numb
 /** Usage of an account in the ledger when all `expected` requests are in it. */
 async function ledger(account: TestAccount, expected: number): Promise<Totals> {
   return untilFound(async () => {
-    const [row] = await gateway.deps.database.run(
-      ({ sql }) => sql`
+    const [row] = await gateway.deps.database.run(({ orm }) =>
+      orm.execute<Record<keyof Totals, string>>(sql`
         select count(*) as requests, coalesce(sum(input_tokens + output_tokens), 0) as tokens,
           coalesce(sum(billed_microcents), 0) as billed, coalesce(sum(reserved_microcents), 0) as reserved,
           count(*) filter (where billed_microcents > reserved_microcents) as over
-        from usage_records where account_id = ${account.id}`,
+        from usage_records where account_id = ${account.id}`),
     )
     const totals = Object.fromEntries(Object.entries(row ?? {}).map(([name, value]) => [name, Number(value)])) as Totals
     return totals.requests >= expected ? totals : null

@@ -2,9 +2,9 @@
  * Client disconnects: the upstream call is aborted, the reservation released, and received output billed. Real sockets.
  */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
-import type { UsageRow } from '../../drizzle/tables.ts'
+import { desc, eq } from 'drizzle-orm'
 import { plans } from '../../src/core/limits/plans.ts'
-import { typedRows } from '../../src/database/statement.ts'
+import { type UsageRow, usageRecords } from '../../src/database/tables.ts'
 import { breakNow } from '../../src/simulator/reply.ts'
 import { newAccount } from '../harness/account.ts'
 import { countedNetwork } from '../harness/counted-network.ts'
@@ -49,8 +49,13 @@ afterAll(async () => {
 /** Waits for the newest row of an account. */
 async function getRow(accountId: string): Promise<UsageRow> {
   const newest = () =>
-    gateway.deps.database.run(({ sql }) =>
-      typedRows<UsageRow>(sql`select * from usage_records where account_id = ${accountId} order by at desc limit 1`),
+    gateway.deps.database.run(({ orm }) =>
+      orm
+        .select()
+        .from(usageRecords)
+        .where(eq(usageRecords.accountId, accountId))
+        .orderBy(desc(usageRecords.at))
+        .limit(1),
     )
   return untilFound(async () => (await newest())[0])
 }

@@ -1,7 +1,6 @@
 /** The account, for its users. */
 
 import { type Static, Type } from '@sinclair/typebox'
-import type { Account } from '../../../drizzle/tables.ts'
 import { passwordSchema } from '../../core/accounts/passwords.ts'
 import { isAllowed } from '../../core/accounts/roles.ts'
 import { continuePolicies, fallbackPolicies } from '../../core/chat/chat.ts'
@@ -15,11 +14,12 @@ import { shadowSchema } from '../../core/usage/shadow.ts'
 import { GatewayError, shellCommand } from '../../core/validation/errors.ts'
 import { invalidField, nullable, oneOf, strictObject } from '../../core/validation/validate.ts'
 import { changeAccount, getLimits } from '../../database/repositories/accounts.ts'
+import type { Account } from '../../database/tables.ts'
 import type { Principal } from '../../http/authentication.ts'
 import { nameSchema } from '../../http/schemas.ts'
 import { type RulesDeps, resolveModel } from '../../request/routing/under-rules.ts'
 import { verifyOwnPassword } from '../auth/passwords.ts'
-import { shownAccount, shownLimits } from '../auth/sign-in.ts'
+import { shownAccount } from '../auth/sign-in.ts'
 import { changeSettings, findAccount } from '../auth/stores/users.ts'
 import type { ConsoleDeps } from '../deps.ts'
 import { type Authenticate, forbidden, notFound, type SessionRequest, sessionRoute, sessionRoutes } from '../routes.ts'
@@ -65,18 +65,40 @@ type AccountDeps = ConsoleDeps & RulesDeps
 export function account(deps: AccountDeps, identify: Authenticate) {
   return sessionRoutes('account', identify, [
     sessionRoute({
-      route: 'GET /api/v1/account',
+      method: 'GET',
+      path: '/api/v1/account',
       action: 'account.see',
       summary: 'Get account, plan, limits and daily usage',
       answer: accountTodayShape,
       handle: call => overview(deps, call),
     }),
     sessionRoute({
-      route: 'PATCH /api/v1/account',
+      method: 'PATCH',
+      path: '/api/v1/account',
       action: 'account.change',
       summary:
         'Change the name, web access, hedging, fallback and continuation policy, baseline, shadow evaluation, constraints, rules, required sign-in or limits of the account',
       body: changeSchema,
+      examples: {
+        'new name': { name: 'Difference Engines' },
+        'web access off': { web: false },
+        'hedging on': { hedge: true },
+        'two-factor sign-in optional': { requires_two_factor: false },
+        'the named model only': { fallback: 'same_model' },
+        'cut texts end with an error': { continue: 'off' },
+        'the model to compare with': { baseline_model: 'openai/gpt-5.5' },
+        'no comparison with it': { shadow: null },
+        'receivers that train no models': { constraints: { no_training: true } },
+        'a canary': {
+          rules: [
+            {
+              name: 'canary',
+              when: { model: 'openai/gpt-5.5' },
+              split: [{ model: 'openai/gpt-6.1-terra', percent: 10 }],
+            },
+          ],
+        },
+      },
       answer: accountTodayShape,
       async handle(call) {
         const {
@@ -103,12 +125,14 @@ export function account(deps: AccountDeps, identify: Authenticate) {
       },
     }),
     sessionRoute({
-      route: 'DELETE /api/v1/account',
+      method: 'DELETE',
+      path: '/api/v1/account',
       action: 'account.delete',
       summary: 'Delete the account with its users, keys and all personal data',
       description:
         'Ends all keys and sessions within 1 s. A running billing cycle ends now, and its invoice follows. Usage and invoices stay under IDs, without names. This cannot be undone.',
       body: deletionSchema,
+      examples: { confirmed: { name: 'Analytical Engines', password: 'correct horse battery' } },
       answer: null,
       errors: ['invalid_credentials', 'not_found'],
       handle: call => remove(deps, call),
@@ -137,8 +161,10 @@ async function changeLimits(
   if (!mayChangeLimits(principal, account)) throw notOperator()
   const { requests_per_minute, concurrent_requests, daily_tokens, daily_cost_usd: usd } = limits
   const change = {
-    ...{ requestsPerMinute: requests_per_minute, concurrentRequests: concurrent_requests, dailyTokens: daily_tokens },
-    dailyCostMicrocents: usd == null ? usd : fromUsd(usd),
+    ...(requests_per_minute === undefined ? {} : { requestsPerMinute: requests_per_minute }),
+    ...(concurrent_requests === undefined ? {} : { concurrentRequests: concurrent_requests }),
+    ...(daily_tokens === undefined ? {} : { dailyTokens: daily_tokens }),
+    ...(usd === undefined ? {} : { dailyCostMicrocents: usd === null ? null : fromUsd(usd) }),
   }
   await changeAccount(database, account.id, change)
 }
@@ -192,7 +218,12 @@ async function overview(
   const quotaStatus = meter.quotaStatus(accountId, limits)
   return {
     ...shownAccount(row, limits),
-    own_limits: shownLimits(row),
+    own_limits: {
+      requests_per_minute: row.requestsPerMinute,
+      concurrent_requests: row.concurrentRequests,
+      daily_tokens: row.dailyTokens,
+      daily_cost_usd: row.dailyCostMicrocents === null ? null : toUsd(row.dailyCostMicrocents),
+    },
     rules: row.rules ?? [],
     may_change_limits: mayChangeLimits(principal, row),
     today: {

@@ -10,7 +10,7 @@ import { dayMs } from '../../core/text/utc-days.ts'
 import { failureReason } from '../../core/validation/errors.ts'
 import type { Database } from '../../database/database.ts'
 import { recordAudit, retentionDeadlineMs } from '../../database/repositories/audit.ts'
-import { inTransaction } from '../../database/statement.ts'
+import { statementIn, type Transaction } from '../../database/statement.ts'
 import { eraseLearningIn } from '../../learning/learning.ts'
 import { endUser } from '../auth/stores/email-links.ts'
 import { mailSubject } from '../auth/stores/sessions.ts'
@@ -33,24 +33,32 @@ type DeletionParts = Parts & {
  * invoice follows. Returns false if there is no such account, it was deleted, or has a member that keeps it.
  */
 export async function deleteAccount(database: Database, accountId: string, parts: DeletionParts): Promise<boolean> {
-  const isDeleted = await inTransaction(database, step => deleteIn(step, database, accountId, parts), workDeadlineMs)
+  const isDeleted = await database.run(
+    ({ orm }) => orm.transaction(step => deleteIn(step, database, accountId, parts)),
+    workDeadlineMs,
+  )
   if (isDeleted) await eraseFirst(database, { accountId, userId: null })
   return isDeleted
 }
 
 async function deleteIn(
-  run: TransactionSql,
+  step: Transaction,
   { actor }: Pick<Database, 'actor'>,
   accountId: string,
   { at, newId, isOnlyWithoutMembers = false }: DeletionParts,
 ): Promise<boolean> {
-  const found = await lockBilling(run, accountId)
+  const found = await lockBilling(step, accountId)
   if (found === null || found.account.deletedAt !== null) return false
+  const run = statementIn(step)
   // Under the lock that a new member takes too.
-  const users = await run<{ id: string; email: string; isMember: boolean }[]>`
-    select id, email, removed_at is null as "isMember" from users where account_id = ${accountId} for update`
+  const users = (await run`
+    select id, email, removed_at is null as "isMember" from users where account_id = ${accountId} for update`) as readonly {
+    readonly id: string
+    readonly email: string
+    readonly isMember: boolean
+  }[]
   if (isOnlyWithoutMembers && users.some(({ isMember }) => isMember)) return false
-  await changeBillingInTransaction(run, accountId, { event: 'downgrade_now', at, userId: null, newId, actor })
+  await changeBillingInTransaction(step, accountId, { event: 'downgrade_now', at, userId: null, newId, actor })
   const subjects = JSON.stringify(users.flatMap(({ id, email }) => failureSubjects(id, email)))
   await run`delete from sign_in_failures where subject in (select json_array_elements_text(${subjects}::text::json))`
   await run`
@@ -61,32 +69,36 @@ async function deleteIn(
   await run`
     update api_keys set revoked_at = coalesce(revoked_at, clock_timestamp()), name = '', tags = null, updated_at = clock_timestamp()
     where account_id = ${accountId}`
-  for (const table of userTables)
-    await run`delete from ${run(table)} where user_id in (select id from users where account_id = ${accountId})`
-  for (const table of accountTables) await run`delete from ${run(table)} where account_id = ${accountId}`
+  await run`delete from user_identities where user_id in (select id from users where account_id = ${accountId})`
+  await run`delete from oidc_sign_ins where user_id in (select id from users where account_id = ${accountId})`
+  await run`delete from totp_recovery_codes where user_id in (select id from users where account_id = ${accountId})`
+  await run`delete from totp_secrets where user_id in (select id from users where account_id = ${accountId})`
+  await run`delete from password_resets where user_id in (select id from users where account_id = ${accountId})`
+  await run`delete from email_verifications where user_id in (select id from users where account_id = ${accountId})`
+  await run`delete from known_addresses where user_id in (select id from users where account_id = ${accountId})`
+  await run`delete from sessions where account_id = ${accountId}`
+  await run`delete from invitations where account_id = ${accountId}`
+  await run`delete from project_members where account_id = ${accountId}`
+  await run`delete from tag_limits where account_id = ${accountId}`
+  await run`delete from webhook_endpoints where account_id = ${accountId}`
+  await run`delete from provider_keys where account_id = ${accountId}`
+  await run`delete from alert_rules where account_id = ${accountId}`
+  await run`delete from shadow_comparisons where account_id = ${accountId}`
+  await run`delete from idempotency_keys where account_id = ${accountId}`
+  await run`delete from email_notices where account_id = ${accountId}`
   // The card in use stays until the last invoice is paid: `forgetMethod`.
   await run`delete from payment_methods where account_id = ${accountId} and removed_at is not null`
   await run`
     update projects set name = '', archived_at = coalesce(archived_at, clock_timestamp()) where account_id = ${accountId}`
-  await eraseLearningIn(run, accountId, at)
+  await eraseLearningIn(step, accountId, at)
   await run`
     update accounts set name = '', deleted_at = ${new Date(at).toISOString()}::text::timestamptz, soft_cap_microcents = null,
       rules = null, constraints = null,
       is_operator = false, updated_at = clock_timestamp()
     where id = ${accountId}`
-  await recordAudit(run, { actor }, { accountId, action: 'account.deleted', details: unfinished })
+  await recordAudit(step, { actor }, { accountId, action: 'account.deleted', details: unfinished })
   return true
 }
-
-/** Tables whose rows end with their user or account. */
-const userTables = [
-  ...['user_identities', 'oidc_sign_ins', 'totp_recovery_codes', 'totp_secrets', 'password_resets'],
-  ...['email_verifications', 'known_addresses'],
-]
-const accountTables = [
-  ...['sessions', 'invitations', 'project_members', 'tag_limits', 'webhook_endpoints', 'provider_keys', 'alert_rules'],
-  ...['shadow_comparisons', 'idempotency_keys', 'email_notices'],
-]
 
 function failureSubjects(userId: string, email: string): readonly string[] {
   return [mailSubject(email), `change:${userId}`, `two-factor:${userId}`]
@@ -104,37 +116,38 @@ export async function anonymizeUser(
   { accountId, userId }: { readonly accountId: string; readonly userId: string },
   parts: Parts,
 ): Promise<Successor | null> {
-  const isDone = await inTransaction(
-    database,
-    async step => {
-      await step`select 1 from accounts where id = ${accountId} for no key update`
-      const [user] = await step<{ email: string }[]>`
+  const isDone = await database.run(
+    ({ sql }) =>
+      sql.begin(async step => {
+        await step`select 1 from accounts where id = ${accountId} for no key update`
+        const [user] = await step<{ email: string }[]>`
         select email from users where id = ${userId} and account_id = ${accountId} and removed_at is null for update`
-      if (user === undefined) return false
-      await endUser(step, database, userId)
-      await step`update api_keys set name = '', tags = null, updated_at = clock_timestamp() where user_id = ${userId}`
-      await step`delete from user_identities where user_id = ${userId}`
-      // Pending alerts to others too: their texts have names of keys and tags.
-      await step`
+        if (user === undefined) return false
+        await endUser(step, database, userId)
+        await step`update api_keys set name = '', tags = null, updated_at = clock_timestamp() where user_id = ${userId}`
+        await step`delete from user_identities where user_id = ${userId}`
+        // Pending alerts to others too: their texts have names of keys and tags.
+        await step`
           delete from email_notices where user_id = ${userId} or (account_id = ${accountId} and kind = 'alert')`
-      const subjects = JSON.stringify(failureSubjects(userId, user.email))
-      await step`delete from sign_in_failures where subject in (select json_array_elements_text(${subjects}::text::json))`
-      // Accepted ones too: they name the address.
-      const invited = await step<{ id: string }[]>`delete from invitations where email = ${user.email} returning id`
-      const ids = JSON.stringify([userId, ...invited.map(({ id }) => id)])
-      await step`
+        const subjects = JSON.stringify(failureSubjects(userId, user.email))
+        await step`delete from sign_in_failures where subject in (select json_array_elements_text(${subjects}::text::json))`
+        // Accepted ones too: they name the address.
+        const invited = await step<{ id: string }[]>`delete from invitations where email = ${user.email} returning id`
+        const ids = JSON.stringify([userId, ...invited.map(({ id }) => id)])
+        await step`
           update audit_log set details = details - '{email,name}'::text[]
           where account_id = ${accountId} and target in (select json_array_elements_text(${ids}::text::json))`
-      await eraseAddressIn(step, user.email)
-      await eraseDeliveriesIn(step, { accountId, userId, email: user.email })
-      await recordAudit(step, database, {
-        accountId,
-        action: 'member.anonymized',
-        target: userId,
-        details: unfinished,
-      })
-      return true
-    }, // The audit log has no index of its details.
+        await eraseAddressIn(step, user.email)
+        await eraseDeliveriesIn(step, { accountId, userId, email: user.email })
+        await recordAudit(step, database, {
+          accountId,
+          action: 'member.anonymized',
+          target: userId,
+          details: unfinished,
+        })
+        return true
+      }),
+    // The audit log has no index of its details.
     retentionDeadlineMs,
   )
   if (!isDone) return null
@@ -147,7 +160,7 @@ export async function anonymizeUser(
  * no user can reach it any more.
  */
 async function settleOwner(database: Database, accountId: string, parts: Parts): Promise<Successor> {
-  const promote = () => inTransaction(database, step => promoteIn(step, database, accountId))
+  const promote = () => database.run(({ sql }) => sql.begin(step => promoteIn(step, database, accountId)))
   const successor = await promote()
   if (successor !== 'none') return successor
   if (await deleteAccount(database, accountId, { ...parts, isOnlyWithoutMembers: true })) return 'account_deleted'
@@ -326,7 +339,7 @@ async function eraseTexts(database: Database, subject: Subject, from: string, is
   for (const erase of erasures)
     for (let isDone = false; !isDone; ) {
       if (isEnough()) return
-      const rows = await inTransaction(database, async step => erase(step), retentionDeadlineMs)
+      const rows = await database.run(({ sql }) => sql.begin(async step => erase(step)), retentionDeadlineMs)
       isDone = rows.length < erasedAtOnce
       since = rows.at(-1)?.at ?? since
     }

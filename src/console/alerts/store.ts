@@ -20,15 +20,13 @@ import { systemErrorCode } from '../../core/validation/errors.ts'
 import type { WebhookEvent } from '../../core/webhooks/events.ts'
 import type { Database } from '../../database/database.ts'
 import { changeAudited, enqueueEvent, recordAudit, retentionDeadlineMs } from '../../database/repositories/audit.ts'
-import { inTransaction, withAccountRls } from '../../database/statement.ts'
+import { type Step, statementIn, withAccountRls } from '../../database/statement.ts'
 import { type DueAlert, instant, scanAlert } from './readings.ts'
 import type { ShownAlert } from './schemas.ts'
 
 /** Returns an account's alerts, oldest first. */
 export function listAlerts(database: Database, accountId: string): Promise<ShownAlert[]> {
-  return withAccountRls(
-    database,
-    accountId,
+  return withAccountRls(database, accountId).sql(
     sql => sql<ShownAlert[]>`
       select id, metric, threshold, window_minutes, budget, span, firing <> '[]' as firing,
         jsonb_array_length(firing) as firing_subjects, value, iso_time(changed_at) as changed_at,
@@ -39,9 +37,7 @@ export function listAlerts(database: Database, accountId: string): Promise<Shown
 
 /** Returns how many enabled webhooks of an account receive alerts. */
 export async function countAlertWebhooks(database: Database, accountId: string): Promise<number> {
-  const [row] = await withAccountRls(
-    database,
-    accountId,
+  const [row] = await withAccountRls(database, accountId).sql(
     sql => sql<{ webhooks: number }[]>`
       select count(*)::int as webhooks from webhook_endpoints
       where account_id = ${accountId} and disabled_at is null and events && '{alert.fired,budget.reached}'`,
@@ -74,12 +70,12 @@ export function addAlert(database: Database, accountId: string, alert: NewAlert)
  * of the new ones.
  */
 export async function addSoftCapAlerts(
-  step: TransactionSql,
+  step: Step,
   by: Pick<Database, 'actor'>,
   accountId: string,
   ids: readonly [string, string],
 ): Promise<void> {
-  const rows = await step<{ id: string; threshold: number }[]>`
+  const rows = (await statementIn(step)`
     insert into alert_rules (id, account_id, metric, threshold, window_minutes, budget, span, created_at)
     select id, ${accountId}, 'budget', threshold, ${defaultWindowMinutes}, 'account', 'month', clock_timestamp()
     from (values (${ids[0]}, 0.8::float8), (${ids[1]}, 1::float8)) as wanted (id, threshold)
@@ -87,7 +83,7 @@ export async function addSoftCapAlerts(
       select from alert_rules
       where account_id = ${accountId} and metric = 'budget' and project_id is null
         and coalesce(budget, 'account') = 'account' and coalesce(span, 'month') = 'month')
-    returning id, threshold`
+    returning id, threshold`) as readonly { id: string; threshold: number }[]
   for (const { id: target, threshold } of rows) {
     const details = { metric: 'budget', threshold, budget: 'account', span: 'month' }
     await recordAudit(step, by, { accountId, action: 'alert.created', target, details })
@@ -115,8 +111,13 @@ async function placeProblem(
 /** An alert in the project that the user's rights were checked for: an alert that moved meanwhile is another one. */
 type FoundAlert = Pick<ShownAlert, 'id' | 'project_id'>
 
-/** New values of an alert. A project is another one than before. */
-type AlertChange = { readonly [Name in 'threshold' | 'window_minutes' | 'project_id']?: ShownAlert[Name] | undefined }
+/** New values of an alert; undefined = unchanged. */
+type AlertChange = {
+  readonly threshold: number | undefined
+  readonly windowMinutes: number | undefined
+  /** Another project than before; null = none. */
+  readonly projectId: string | null | undefined
+}
 
 /**
  * Changes an alert. Another window starts at once, so that it holds no requests of the former one. In another project the
@@ -126,7 +127,7 @@ export function changeAlert(
   database: Database,
   accountId: string,
   { id, project_id: formerId }: FoundAlert,
-  { threshold, window_minutes: windowMinutes, project_id: projectId }: AlertChange,
+  { threshold, windowMinutes, projectId }: AlertChange,
 ): Promise<'done' | 'not_found' | AlertPlaceProblem> {
   return changeAudited<'not_found' | AlertPlaceProblem>(database, accountId, async step => {
     const problem = projectId === undefined ? null : await placeProblem(step, accountId, projectId)
@@ -145,11 +146,12 @@ export function changeAlert(
         changed_at = case when ${isMoved}::boolean then null else changed_at end
       where id = ${id} and account_id = ${accountId} and project_id is not distinct from ${formerId} returning id`
     if (rows.length === 0) return 'not_found'
-    return {
-      action: 'alert.changed',
-      target: id,
-      details: { threshold, window_minutes: windowMinutes, project_id: projectId },
+    const details = {
+      ...(threshold === undefined ? {} : { threshold }),
+      ...(windowMinutes === undefined ? {} : { window_minutes: windowMinutes }),
+      ...(projectId === undefined ? {} : { project_id: projectId }),
     }
+    return { action: 'alert.changed', target: id, details }
   })
 }
 
@@ -217,26 +219,26 @@ export function evaluateNextAlert(
   database: Database,
   moment: Moment,
 ): Promise<FiredAlert | FailedAlert | 'none' | null> {
-  return inTransaction(
-    database,
-    async step => {
-      const { at } = moment
-      // The database counts microseconds: an alert stored within the millisecond of the caller's clock is due.
-      const [due] = await step<Due[]>`
+  return database.run(
+    ({ sql }) =>
+      sql.begin(async step => {
+        const { at } = moment
+        // The database counts microseconds: an alert stored within the millisecond of the caller's clock is due.
+        const [due] = await step<Due[]>`
           select rule.id, rule.account_id, metric, threshold, window_minutes, budget, span, firing, since, project_id,
             projects.name as project_name
           from alert_rules as rule left join projects on projects.id = project_id
           where due_at <= ${instant(at + 1)}::text::timestamptz and projects.archived_at is null
           order by due_at limit 1 for update of rule skip locked`
-      if (due === undefined) return 'none'
-      try {
-        return await step.savepoint(inner => evaluate(inner, due, moment))
-      } catch (cause) {
-        await step`
+        if (due === undefined) return 'none'
+        try {
+          return await step.savepoint(inner => evaluate(inner, due, moment))
+        } catch (cause) {
+          await step`
             update alert_rules set due_at = ${instant(at + failureWaitMs)}::text::timestamptz where id = ${due.id}`
-        return { accountId: due.account_id, code: systemErrorCode(cause) }
-      }
-    },
+          return { accountId: due.account_id, code: systemErrorCode(cause) }
+        }
+      }),
     retentionDeadlineMs,
   )
 }

@@ -6,7 +6,6 @@ import { dayMs } from '../../core/text/utc-days.ts'
 import type { WebhookEvent } from '../../core/webhooks/events.ts'
 import type { Database } from '../../database/database.ts'
 import { enqueueEvent } from '../../database/repositories/audit.ts'
-import { inTransaction } from '../../database/statement.ts'
 import type { Mailer } from '../../mail/mailer.ts'
 import { evaluateNextAlert } from './store.ts'
 
@@ -54,7 +53,7 @@ export function startAlertWorker({
       }
       for (const event of modelEvents(catalog, health(), clock.now())) {
         if (event.key === undefined || reported.has(event.key)) continue
-        await inTransaction(database, step => enqueueEvent(step, null, event))
+        await database.run(({ sql }) => sql.begin(step => enqueueEvent(step, null, event)))
         if (reported.size > 10_000) reported.clear()
         reported.add(event.key)
       }

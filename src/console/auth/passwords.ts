@@ -1,7 +1,6 @@
 /** Counting of failed passwords, and the check of a signed-in user's own password. */
 
 import { Type } from '@sinclair/typebox'
-import type { User } from '../../../drizzle/tables.ts'
 import { getDigest, newToken } from '../../core/accounts/api-keys.ts'
 import {
   emailSchema,
@@ -15,6 +14,7 @@ import { GatewayError } from '../../core/validation/errors.ts'
 import { strictObject } from '../../core/validation/validate.ts'
 import type { Database } from '../../database/database.ts'
 import { recordAuditAlone } from '../../database/repositories/audit.ts'
+import type { User } from '../../database/tables.ts'
 import { invalidToken } from '../../http/authentication.ts'
 import { createBehindAnswer, enforceIpLimit } from '../../http/rate-limits.ts'
 import type { ConsoleDeps } from '../deps.ts'
@@ -85,10 +85,12 @@ export function resets(deps: ConsoleDeps) {
 
   return openRoutes('resets', deps, [
     openRoute({
-      route: 'POST /api/v1/auth/reset',
+      method: 'POST',
+      path: '/api/v1/auth/reset',
       summary: 'Request a password reset by email',
       description: 'The response is the same whether a user has the address or not. Requires email to be configured.',
       body: askingSchema,
+      examples: { 'forgotten password': { email: 'ada@example.com' } },
       answer: resetAskedShape,
       status: 202,
       errors: ['ip_rate_limited', 'not_found'],
@@ -104,12 +106,16 @@ export function resets(deps: ConsoleDeps) {
       },
     }),
     openRoute({
-      route: 'POST /api/v1/auth/reset/:token',
+      method: 'POST',
+      path: '/api/v1/auth/reset/:token',
       limit: tried,
       summary: 'Set a new password with the token from the email',
       description:
         'Ends every session of the user, confirms the email address and ends a sign-in lockout. With `revoke_keys` all API keys of the user are revoked too; those of an unconfirmed address always are.',
       body: choosingSchema,
+      examples: {
+        'new password, old keys revoked': { password: 'correct horse battery staple', revoke_keys: true },
+      },
       answer: null,
       errors: ['ip_rate_limited', 'not_found'],
       handle: call => choose(deps, call),

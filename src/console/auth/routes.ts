@@ -65,22 +65,26 @@ export function auth(deps: ConsoleDeps, identify: Authenticate) {
     .use(
       openRoutes('sign-in', deps, [
         openRoute({
-          route: 'POST /api/v1/auth/login',
+          method: 'POST',
+          path: '/api/v1/auth/login',
           limit: requests,
           summary: 'Sign in',
           description:
             'A user with two-factor sign-in gets `two_factor_required` and sends the same request again with `code`.',
           body: signInSchema,
+          examples: { 'email and password': { email: 'ada@example.com', password: 'correct horse battery' } },
           answer: sessionShape,
           errors: ['invalid_credentials', 'two_factor_required', 'forbidden', 'ip_rate_limited'],
           handle: call => logIn(deps, call),
         }),
         openRoute({
-          route: 'POST /api/v1/auth/refresh',
+          method: 'POST',
+          path: '/api/v1/auth/refresh',
           limit: requests,
           summary: 'Refresh the session',
           description: 'Every refresh token is valid for one refresh; a reused one ends its session.',
           body: refreshSchema,
+          examples: { 'current refresh token': { refresh_token: 'gw_refresh_…' } },
           answer: sessionShape,
           errors: ['invalid_token', 'ip_rate_limited'],
           handle: ({ body }) => refresh(deps, body.refresh_token),
@@ -91,7 +95,8 @@ export function auth(deps: ConsoleDeps, identify: Authenticate) {
     .use(
       sessionRoutes('sessions', identify, [
         sessionRoute({
-          route: 'POST /api/v1/auth/logout',
+          method: 'POST',
+          path: '/api/v1/auth/logout',
           action: 'sessions.own',
           summary: 'Sign out',
           ...emptyBody,
@@ -100,7 +105,8 @@ export function auth(deps: ConsoleDeps, identify: Authenticate) {
           handle: call => endSession(deps, call, call.principal.sessionId),
         }),
         sessionRoute({
-          route: 'GET /api/v1/auth/sessions',
+          method: 'GET',
+          path: '/api/v1/auth/sessions',
           action: 'sessions.own',
           summary: 'List sessions',
           answer: ownSessionsShape,
@@ -109,18 +115,23 @@ export function auth(deps: ConsoleDeps, identify: Authenticate) {
           },
         }),
         sessionRoute({
-          route: 'DELETE /api/v1/auth/sessions/:id',
+          method: 'DELETE',
+          path: '/api/v1/auth/sessions/:id',
           action: 'sessions.own',
           summary: 'End a session',
           answer: null,
           handle: call => endSession(deps, call, call.id),
         }),
         sessionRoute({
-          route: 'PUT /api/v1/auth/password',
+          method: 'PUT',
+          path: '/api/v1/auth/password',
           action: 'sessions.own',
           summary: 'Change password',
           description: 'Ends all other sessions.',
           body: passwordChangeSchema,
+          examples: {
+            'new password': { current_password: 'correct horse battery', new_password: 'correct horse battery staple' },
+          },
           answer: null,
           errors: ['invalid_credentials', 'conflict'],
           handle: call => changePassword(deps, call),
@@ -223,7 +234,8 @@ async function changePassword(deps: ConsoleDeps, call: SessionRequest<typeof pas
 function singleSignOnSettings(deps: ConsoleDeps, identify: Authenticate) {
   return sessionRoutes('single-sign-on-settings', identify, [
     sessionRoute({
-      route: 'GET /api/v1/auth/oidc/settings',
+      method: 'GET',
+      path: '/api/v1/auth/oidc/settings',
       action: 'account.secure',
       summary: 'Get the settings of single sign-on',
       description:

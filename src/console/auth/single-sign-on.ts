@@ -39,7 +39,8 @@ export function singleSignOn(deps: ConsoleDeps) {
   const limit = deps.limits('oidc', perAddress)
   return openRoutes('single-sign-on', deps, [
     openRoute({
-      route: 'GET /api/v1/auth/oidc/start',
+      method: 'GET',
+      path: '/api/v1/auth/oidc/start',
       limit,
       summary: 'Start single sign-on',
       description:
@@ -51,7 +52,8 @@ export function singleSignOn(deps: ConsoleDeps) {
       handle: ({ request }) => begin(deps, getSetup(deps), new URL(request.url).searchParams.get('test') === 'true'),
     }),
     openRoute({
-      route: 'GET /api/v1/auth/oidc/callback',
+      method: 'GET',
+      path: '/api/v1/auth/oidc/callback',
       limit,
       summary: 'Return from the identity provider',
       description: 'The redirect URI of single sign-on. Redirects to the dashboard, also after a failure.',
@@ -61,7 +63,8 @@ export function singleSignOn(deps: ConsoleDeps) {
       handle: ({ request }) => finish(deps, getSetup(deps), request),
     }),
     openRoute({
-      route: 'GET /api/v1/auth/oidc/logout',
+      method: 'GET',
+      path: '/api/v1/auth/oidc/logout',
       limit,
       summary: 'Sign out at the identity provider',
       description: 'Redirects a browser to the sign-out page of the identity provider, or to the dashboard.',
@@ -71,7 +74,8 @@ export function singleSignOn(deps: ConsoleDeps) {
       handle: () => signOut(deps, getSetup(deps)),
     }),
     openRoute({
-      route: 'POST /api/v1/auth/oidc/session',
+      method: 'POST',
+      path: '/api/v1/auth/oidc/session',
       limit,
       summary: 'Get the session after single sign-on',
       description: 'Takes the cookie that the redirect URI set, once and within a minute.',

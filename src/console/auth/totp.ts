@@ -116,9 +116,7 @@ type Owner = { readonly accountId: string; readonly userId: string }
 
 /** Stores an unconfirmed secret, replacing an unconfirmed one. Returns false if a confirmed one exists. */
 export async function offerTotp(database: Database, { accountId, userId }: Owner, secret: string): Promise<boolean> {
-  const rows = await withAccountRls(
-    database,
-    accountId,
+  const rows = await withAccountRls(database, accountId).sql(
     sql => sql`
       insert into totp_secrets (user_id, secret, created_at) values (${userId}, ${secret}, clock_timestamp())
       on conflict (user_id) do update set secret = excluded.secret, created_at = excluded.created_at, last_step = 0
@@ -138,7 +136,7 @@ export function confirmTotp(
     digests,
   }: { readonly secret: string; readonly step: number; readonly digests: readonly (string | null)[] },
 ): Promise<boolean> {
-  return withAccountRls(database, accountId, async sql => {
+  return withAccountRls(database, accountId).sql(async sql => {
     const confirmed = await sql`
       update totp_secrets set confirmed_at = clock_timestamp(), last_step = ${step}
       where user_id = ${userId} and secret = ${secret} and confirmed_at is null returning user_id`
@@ -179,7 +177,7 @@ export async function useRecoveryCode(database: Database, userId: string, digest
 
 /** Disables two-factor sign-in of a user. Returns false if it was not set up. */
 export function removeTotp(database: Database, { accountId, userId }: Owner): Promise<boolean> {
-  return withAccountRls(database, accountId, async sql => {
+  return withAccountRls(database, accountId).sql(async sql => {
     await sql`delete from totp_recovery_codes where user_id = ${userId}`
     const removed = await sql`delete from totp_secrets where user_id = ${userId} returning user_id`
     if (removed.length === 0) return false

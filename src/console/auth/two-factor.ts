@@ -1,11 +1,11 @@
 /** Two-factor sign-in of the signed-in user: set up with a secret, confirm with a first code, disable. */
 
 import { Type } from '@sinclair/typebox'
-import type { User } from '../../../drizzle/tables.ts'
 import { passwordSchema } from '../../core/accounts/passwords.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import { strictObject } from '../../core/validation/validate.ts'
 import type { Database } from '../../database/database.ts'
+import type { User } from '../../database/tables.ts'
 import type { ConsoleDeps } from '../deps.ts'
 import { type Authenticate, forbidden, type SessionRequest, sessionRoute, sessionRoutes } from '../routes.ts'
 import { countFailure, verifyOwnPassword } from './passwords.ts'
@@ -41,7 +41,8 @@ const disableSchema = strictObject({ password: passwordSchema, code: codeSchema 
 export function twoFactor(deps: ConsoleDeps, identify: Authenticate) {
   return sessionRoutes('two-factor', identify, [
     sessionRoute({
-      route: 'GET /api/v1/auth/two-factor',
+      method: 'GET',
+      path: '/api/v1/auth/two-factor',
       action: 'sessions.own',
       summary: 'Get the state of your two-factor sign-in',
       answer: twoFactorShape,
@@ -56,30 +57,36 @@ export function twoFactor(deps: ConsoleDeps, identify: Authenticate) {
       },
     }),
     sessionRoute({
-      route: 'POST /api/v1/auth/two-factor',
+      method: 'POST',
+      path: '/api/v1/auth/two-factor',
       action: 'sessions.own',
       summary: 'Set up two-factor sign-in',
       description: 'Returns a secret for an authenticator app. It has no effect until its first code confirms it.',
       body: setupSchema,
+      examples: { 'own password': { password: 'correct horse battery' } },
       answer: twoFactorSetupShape,
       errors: ['invalid_credentials', 'conflict'],
       handle: call => setUp(deps, call),
     }),
     sessionRoute({
-      route: 'POST /api/v1/auth/two-factor/confirm',
+      method: 'POST',
+      path: '/api/v1/auth/two-factor/confirm',
       action: 'sessions.own',
       summary: 'Enable two-factor sign-in with its first code',
       description: 'Returns ten recovery codes, which are shown once and work once each.',
       body: confirmSchema,
+      examples: { 'first code': { code: '287082' } },
       answer: recoveryCodesShape,
       errors: ['invalid_credentials', 'conflict'],
       handle: call => confirm(deps, call),
     }),
     sessionRoute({
-      route: 'POST /api/v1/auth/two-factor/disable',
+      method: 'POST',
+      path: '/api/v1/auth/two-factor/disable',
       action: 'sessions.own',
       summary: 'Disable two-factor sign-in',
       body: disableSchema,
+      examples: { 'password and code': { password: 'correct horse battery', code: '287082' } },
       answer: null,
       errors: ['invalid_credentials', 'conflict'],
       handle: call => disable(deps, call),

@@ -6,9 +6,9 @@
 
 import { Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
-import type { Invoice } from '../../../drizzle/tables.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import { invalidField } from '../../core/validation/validate.ts'
+import type { Invoice } from '../../database/tables.ts'
 import { bodyLimits, readBytes, whileHeld } from '../../http/body.ts'
 import { policies, withRouteDocs } from '../../http/route-docs.ts'
 import type { ConsoleDeps } from '../deps.ts'

@@ -18,9 +18,8 @@ import {
   invoiceWithLinesShape,
   pageShape,
   type ShownBreakdown,
-  shownSums,
 } from './schemas.ts'
-import { shownInvoice, shownLine } from './serializers.ts'
+import { shownInvoice, shownLine, shownSums } from './serializers.ts'
 import { breakDownInvoice } from './stores/invoice-breakdown.ts'
 import { findInvoice, listInvoices } from './stores/invoices.ts'
 
@@ -28,7 +27,8 @@ import { findInvoice, listInvoices } from './stores/invoices.ts'
 export function invoiceRoutes(deps: ConsoleDeps): readonly SessionRoute[] {
   return [
     sessionRoute({
-      route: 'GET /api/v1/billing/invoices',
+      method: 'GET',
+      path: '/api/v1/billing/invoices',
       action: 'billing.see',
       summary: 'List invoices, newest first',
       answer: invoiceListShape,
@@ -38,7 +38,8 @@ export function invoiceRoutes(deps: ConsoleDeps): readonly SessionRoute[] {
       },
     }),
     sessionRoute({
-      route: 'GET /api/v1/billing/invoices/:id',
+      method: 'GET',
+      path: '/api/v1/billing/invoices/:id',
       action: 'billing.see',
       summary: 'Get an invoice with its lines per model',
       answer: invoiceWithLinesShape,
@@ -50,7 +51,8 @@ export function invoiceRoutes(deps: ConsoleDeps): readonly SessionRoute[] {
     }),
     breakdownRoute,
     sessionRoute({
-      route: 'POST /api/v1/billing/invoices/:id/payment-page',
+      method: 'POST',
+      path: '/api/v1/billing/invoices/:id/payment-page',
       action: 'billing.change',
       summary: 'Create a payment page for an unpaid invoice',
       description:
@@ -61,7 +63,7 @@ export function invoiceRoutes(deps: ConsoleDeps): readonly SessionRoute[] {
       async handle({ principal, id, database }) {
         const found = await findInvoice(database, principal.accountId, id)
         if (found === null) throw notFound()
-        return { url: await openInvoicePage(deps, found) }
+        return { url: await openInvoicePage(deps, found.invoice) }
       },
     }),
   ]
@@ -81,7 +83,8 @@ type ShownLine = ShownBreakdown['lines'][number]
 
 /** `GET /api/v1/billing/invoices/{id}/breakdown`. */
 const breakdownRoute = sessionRoute({
-  route: 'GET /api/v1/billing/invoices/:id/breakdown',
+  method: 'GET',
+  path: '/api/v1/billing/invoices/:id/breakdown',
   action: 'billing.see',
   summary: 'Get an invoice by key, tag, member, model or dialect',
   description:
@@ -115,7 +118,17 @@ function shownBreakdownLine(line: BreakdownLine): ShownLine {
   return { kind: line.kind, id: line.id, name: line.name, ...shownSums(line) }
 }
 
-const columns = Object.keys(invoiceBreakdownShape.properties.lines.items.properties)
+const columns = [
+  'kind',
+  'id',
+  'name',
+  'requests',
+  'input_tokens',
+  'cached_input_tokens',
+  'output_tokens',
+  'reasoning_tokens',
+  'cost_usd',
+] as const satisfies readonly (keyof ShownLine)[]
 
 async function* getCsv(lines: readonly BreakdownLine[]): AsyncGenerator<string, void> {
   yield csvLine(columns)

@@ -1,12 +1,11 @@
 /** Billing in the form that an account's owner sees: built field by field, so that no column is exposed by accident. */
-
-import type { InvoiceLine } from '../../../drizzle/tables.ts'
 import { budgetWarning, usedShare } from '../../core/billing/billing.ts'
 import { type BudgetPeriod, type Dues, findGrace } from '../../core/billing/grace.ts'
 import type { Plans } from '../../core/limits/plans.ts'
 import { toUsd } from '../../core/usage/money.ts'
+import type { InvoiceLine } from '../../database/tables.ts'
 import { shownLimits } from '../auth/sign-in.ts'
-import { type ShownBilling, type ShownInvoice, type ShownInvoiceLine, shownSums } from './schemas.ts'
+import type { BreakdownSums, ShownBilling, ShownInvoice, ShownInvoiceLine } from './schemas.ts'
 import type { BillingAccount } from './stores/billing.ts'
 import type { InvoiceWithCycle } from './stores/invoices.ts'
 
@@ -76,11 +75,11 @@ export function shownBilling(
 }
 
 /** An invoice without its lines. */
-export function shownInvoice(invoice: InvoiceWithCycle): ShownInvoice {
+export function shownInvoice({ invoice, cycle }: InvoiceWithCycle): ShownInvoice {
   return {
     id: invoice.id,
     status: invoice.status,
-    period: { starts_at: invoice.startsAt.toISOString(), ends_at: invoice.endsAt.toISOString() },
+    period: { starts_at: cycle.startsAt.toISOString(), ends_at: cycle.endsAt.toISOString() },
     total_usd: toUsd(invoice.totalMicrocents),
     collected_usd: invoice.status === 'paid' ? invoice.totalCents / 100 : 0,
     issued_at: invoice.issuedAt.toISOString(),
@@ -91,4 +90,16 @@ export function shownInvoice(invoice: InvoiceWithCycle): ShownInvoice {
 /** Invoice line of one model. */
 export function shownLine(line: InvoiceLine): ShownInvoiceLine {
   return { model: line.model, ...shownSums(line) }
+}
+
+/** Sums of an invoice line. */
+export function shownSums(line: BreakdownSums) {
+  return {
+    requests: line.requests,
+    input_tokens: line.inputTokens,
+    cached_input_tokens: line.cachedInputTokens,
+    output_tokens: line.outputTokens,
+    reasoning_tokens: line.reasoningTokens,
+    cost_usd: toUsd(line.amountMicrocents),
+  }
 }

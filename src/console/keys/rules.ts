@@ -1,16 +1,14 @@
 /** Expiry and rules of a key as a request body names them. */
 import { type Static, Type } from '@sinclair/typebox'
-import type { ApiKey } from '../../../drizzle/tables.ts'
 import { isAllowed, isAllowedIn } from '../../core/accounts/roles.ts'
 import type { AuditDetails } from '../../core/audit/audit.ts'
 import { continuePolicies, fallbackPolicies, strategies } from '../../core/chat/chat.ts'
 import { constraintsSchema } from '../../core/policy/constraints.ts'
 import { maximumTags, tagNamePattern, tagValuePattern } from '../../core/request/tags.ts'
-import { pick } from '../../core/text/key-names.ts'
 import { timeIn } from '../../core/text/utc-days.ts'
 import { toUsd } from '../../core/usage/money.ts'
-import { shownFields } from '../../core/usage/shown-fields.ts'
 import { invalidField, nullable, oneOf, strictObject } from '../../core/validation/validate.ts'
+import type { ApiKey } from '../../database/tables.ts'
 import type { Principal } from '../../http/authentication.ts'
 import {
   changedLimits,
@@ -33,14 +31,33 @@ type KeyRulesBody = Partial<Omit<KeyRules, 'limits'>> & {
 }
 
 /** Returns the expiry and the rules that a body names. */
-export function rulesIn(body: KeyRulesBody, before: ApiKey['limits'], now: number): Omit<KeyChange, 'name' | 'web'> {
-  const { expires_at: expiry, limits, tags, project_id: projectId, ...rules } = body
-  const { models, strategy, fallback, hedge, constraints } = rules
+export function rulesIn(
+  body: KeyRulesBody,
+  before: ApiKey['limits'],
+  now: number,
+): Partial<Pick<ApiKey, 'expiresAt' | 'projectId' | keyof KeyRules>> {
+  const {
+    expires_at: expiry,
+    limits,
+    models,
+    tags,
+    strategy,
+    fallback,
+    hedge,
+    constraints,
+    project_id: projectId,
+  } = body
   return {
-    ...{ models, strategy, fallback, continue: rules.continue, hedge, constraints, projectId },
-    expiresAt: expiry == null ? expiry : futureTime(expiry, now),
-    limits: limits === undefined ? undefined : changedLimits(before, limits, now),
-    tags: tags && Object.keys(tags).length === 0 ? null : tags,
+    ...(expiry === undefined ? {} : { expiresAt: expiry === null ? null : futureTime(expiry, now) }),
+    ...(limits === undefined ? {} : { limits: changedLimits(before, limits, now) }),
+    ...(models === undefined ? {} : { models }),
+    ...(tags === undefined ? {} : { tags: tags === null || Object.keys(tags).length === 0 ? null : tags }),
+    ...(strategy === undefined ? {} : { strategy }),
+    ...(fallback === undefined ? {} : { fallback }),
+    ...(body.continue === undefined ? {} : { continue: body.continue }),
+    ...(hedge === undefined ? {} : { hedge }),
+    ...(constraints === undefined ? {} : { constraints }),
+    ...(projectId === undefined ? {} : { projectId }),
   }
 }
 
@@ -129,30 +146,35 @@ const unused = { tokens: 0, microcents: 0, monthMicrocents: 0 }
 
 /** Converts a key with the usage of its lineage to its API form. */
 export function shownKey(row: ApiKey, usage: KeyUsage | undefined): ShownKey {
-  const { requests = 0, inputTokens = 0, outputTokens = 0, microcents = 0, now = unused } = usage ?? {}
   return {
-    ...shownKeyFace(row),
-    ...shownFields(pick(row, [...ruleNames, 'userId', 'web', 'projectId'])),
+    id: row.id,
+    name: row.name,
+    prefix: getPrefix(row),
+    user_id: row.userId,
+    created_at: row.createdAt.toISOString(),
+    last_used_at: row.lastUsedAt?.toISOString() ?? null,
+    revoked_at: row.revokedAt?.toISOString() ?? null,
+    expires_at: row.expiresAt?.toISOString() ?? null,
+    web: row.web,
+    fallback: row.fallback,
+    continue: row.continue,
+    hedge: row.hedge,
+    constraints: row.constraints,
     usage: {
-      requests,
-      input_tokens: inputTokens,
-      output_tokens: outputTokens,
-      total_tokens: inputTokens + outputTokens,
-      cost_usd: toUsd(microcents),
+      requests: usage?.requests ?? 0,
+      input_tokens: usage?.inputTokens ?? 0,
+      output_tokens: usage?.outputTokens ?? 0,
+      total_tokens: (usage?.inputTokens ?? 0) + (usage?.outputTokens ?? 0),
+      cost_usd: toUsd(usage?.microcents ?? 0),
     },
     limits: row.limits && shownScopeLimits(row.limits),
-    used: shownScopeUsed(now),
+    used: shownScopeUsed(usage?.now ?? unused),
+    models: row.models,
+    tags: row.tags,
+    strategy: row.strategy,
+    project_id: row.projectId,
   }
 }
-
-const ruleNames = ['models', 'tags', 'strategy', 'fallback', 'continue', 'hedge', 'constraints'] as const
-
-/** Returns what tells a key: name, prefix and times. */
-export function shownKeyFace(key: LineageKey & Pick<ApiKey, 'name'>) {
-  return { ...shownFields(pick(key, ['id', 'name', ...keyTimes])), prefix: getPrefix(key) }
-}
-
-const keyTimes = ['createdAt', 'lastUsedAt', 'revokedAt', 'expiresAt'] as const
 
 /** Returns the lineage of a key, oldest key first, and its neighbors in it. */
 export function shownLineage(
@@ -163,23 +185,30 @@ export function shownLineage(
   return {
     replaces: keys[at - 1]?.id ?? null,
     replaced_by: keys[at + 1]?.id ?? null,
-    lineage: keys.map(key => ({ ...shownFields(pick(key, ['id', ...keyTimes])), prefix: getPrefix(key) })),
+    lineage: keys.map(key => ({
+      id: key.id,
+      prefix: getPrefix(key),
+      created_at: key.createdAt.toISOString(),
+      last_used_at: key.lastUsedAt?.toISOString() ?? null,
+      revoked_at: key.revokedAt?.toISOString() ?? null,
+      expires_at: key.expiresAt?.toISOString() ?? null,
+    })),
   }
 }
 
 /** Returns the new values of a change for the audit log, by their names in the API; lists and objects as JSON. */
 export function auditedChange(change: KeyChange): AuditDetails {
   const { expiresAt, limits, models, tags, constraints, projectId, ...others } = change
-  const asJson = (value: object | null | undefined) => value && JSON.stringify(value)
+  const asJson = (value: object | null) => value && JSON.stringify(value)
   return {
     ...others,
-    expires_at: expiresAt === null ? null : expiresAt?.toISOString(),
-    limits: asJson(limits && shownScopeLimits(limits)),
-    models: asJson(models),
-    tags: asJson(tags),
-    constraints: asJson(constraints),
-    project_id: projectId,
+    ...(expiresAt === undefined ? {} : { expires_at: expiresAt?.toISOString() ?? null }),
+    ...(limits === undefined ? {} : { limits: asJson(limits && shownScopeLimits(limits)) }),
+    ...(models === undefined ? {} : { models: asJson(models) }),
+    ...(tags === undefined ? {} : { tags: asJson(tags) }),
+    ...(constraints === undefined ? {} : { constraints: asJson(constraints) }),
+    ...(projectId === undefined ? {} : { project_id: projectId }),
   }
 }
 
-export const getPrefix = ({ publicId }: Pick<ApiKey, 'publicId'>) => `gw_live_${publicId}…`
+const getPrefix = ({ publicId }: Pick<ApiKey, 'publicId'>) => `gw_live_${publicId}…`

@@ -46,9 +46,7 @@ export function addManagementKey(
 
 /** Returns the valid management keys of an account, newest first. */
 export function listManagementKeys(database: Database, accountId: string): Promise<ShownManagementKey[]> {
-  return withAccountRls(
-    database,
-    accountId,
+  return withAccountRls(database, accountId).sql(
     sql => sql<ShownManagementKey[]>`
       select id, name, array_to_json(scopes) as scopes, user_id, iso_time(created_at) as created_at,
         iso_time(last_used_at) as last_used_at, iso_time(expires_at) as expires_at

@@ -2,15 +2,16 @@
  * Projects of an account and their members. Changes of one account's projects follow each other, because each locks the
  * account's row; so the rights that a change checks are current when it is stored.
  */
+import { and, eq, isNull, sql } from 'drizzle-orm'
 import type { TransactionSql } from 'postgres'
-import type { ProjectRow } from '../../../drizzle/tables.ts'
 import { isAllowed, outranks, type ProjectRole, type Role } from '../../core/accounts/roles.ts'
 import type { ScopeLimits, ScopeUsage } from '../../core/limits/scopes.ts'
 import type { ConstraintsRow } from '../../core/policy/constraints.ts'
 import { projectTagName } from '../../core/request/tags.ts'
 import type { Database } from '../../database/database.ts'
 import { recordAudit } from '../../database/repositories/audit.ts'
-import { toColumns, withAccountRls } from '../../database/statement.ts'
+import { type Transaction, withAccountRls } from '../../database/statement.ts'
+import { accounts, type ProjectRow, projects, providerKeys } from '../../database/tables.ts'
 import { shownScopeLimits, shownScopeUsed } from '../../http/schemas.ts'
 import { lockLimits, storeLimits } from '../tags/store.ts'
 import type { ShownProject } from './schemas.ts'
@@ -40,9 +41,7 @@ export async function listProjects(
   ids: readonly string[] | null,
 ): Promise<ListedProject[]> {
   type Row = Omit<ListedProject, 'limits' | 'used'> & { limits: ScopeLimits | null; used: Omit<ScopeUsage, 'name'> }
-  const rows = await withAccountRls(
-    database,
-    accountId,
+  const rows = await withAccountRls(database, accountId).sql(
     query => query<Row[]>`
       select projects.id, projects.name, iso_time(projects.created_at) as created_at, iso_time(archived_at) as archived_at,
         limits, projects.constraints, json_build_object('tokens', used.tokens, 'microcents', used.microcents, 'monthMicrocents', used.month_microcents) as used,
@@ -70,9 +69,7 @@ export async function listProjects(
 
 /** Returns the names of an account's projects, archived ones last; at most 1,000. */
 export function allProjects(database: Database, accountId: string): Promise<NamedProject[]> {
-  return withAccountRls(
-    database,
-    accountId,
+  return withAccountRls(database, accountId).sql(
     query => query<NamedProject[]>`
       select id, name, iso_time(archived_at) as archived_at from projects where account_id = ${accountId}
       order by projects.archived_at is not null, created_at desc, id desc limit 1000`,
@@ -86,13 +83,16 @@ export function createProject(
   project: Pick<ProjectRow, 'id' | 'name' | 'createdAt'> & { readonly limits: ScopeLimits | null },
 ): Promise<boolean> {
   const { limits, ...row } = project
-  return withAccountRls(database, accountId, async step => {
+  return withAccountRls(database, accountId).orm(async step => {
     const tag = { name: projectTagName, value: row.id }
     await lockLimits(step, accountId, tag)
-    const present = await step`select 1 from projects where account_id = ${accountId} and archived_at is null`
-    if (present.length >= maximumProjects) return false
-    const made = await step`
-      insert into projects ${step(toColumns({ ...row, accountId }))} on conflict (id) do nothing returning id`
+    const present = await step.$count(projects, and(eq(projects.accountId, accountId), isNull(projects.archivedAt)))
+    if (present >= maximumProjects) return false
+    const made = await step
+      .insert(projects)
+      .values({ ...row, accountId })
+      .onConflictDoNothing({ target: projects.id })
+      .returning({ id: projects.id })
     if (made.length === 0) return true
     const details = { name: row.name }
     await recordAudit(step, database, { accountId, action: 'project.created', target: row.id, details })
@@ -108,20 +108,20 @@ export function changeProject(
   id: string,
   { name, limits, constraints }: ProjectChanges,
 ): Promise<ProjectChange> {
-  return withAccountRls(database, accountId, async step => {
+  return withAccountRls(database, accountId).orm(async step => {
     const tag = { name: projectTagName, value: id }
     // Before the project's row: all changes lock the account first.
     const before = limits === undefined ? null : await lockLimits(step, accountId, tag)
     const found = await lockProject(step, accountId, id)
     if (found !== 'done') return found
     if (name !== undefined) {
-      await step`update projects set name = ${name} where id = ${id}`
+      await step.update(projects).set({ name }).where(eq(projects.id, id))
       await recordAudit(step, database, { accountId, action: 'project.changed', target: id, details: { name } })
     }
     if (constraints !== undefined) {
-      await step`update projects set constraints = ${JSON.stringify(constraints)}::text::jsonb where id = ${id}`
+      await step.update(projects).set({ constraints }).where(eq(projects.id, id))
       // Every process reads the keys of a changed account again.
-      await step`update accounts set updated_at = clock_timestamp() where id = ${accountId}`
+      await step.update(accounts).set({ updatedAt: sql`clock_timestamp()` }).where(eq(accounts.id, accountId))
       const details = { constraints: JSON.stringify(constraints) }
       await recordAudit(step, database, { accountId, action: 'project.changed', target: id, details })
     }
@@ -141,17 +141,18 @@ export function archiveProject(
   id: string,
   at: Date,
 ): Promise<ProjectChange | 'has_keys'> {
-  return withAccountRls(database, accountId, async step => {
+  return withAccountRls(database, accountId).orm(async step => {
     const tag = { name: projectTagName, value: id }
     const before = await lockLimits(step, accountId, tag)
     const found = await lockProject(step, accountId, id)
     if (found !== 'done') return found
-    const active = await step`
-      select 1 from api_keys where project_id = ${id} and account_id = ${accountId} and ${isActive(step)} limit 1`
+    const active = await step.execute(sql`
+      select 1 from api_keys where project_id = ${id} and account_id = ${accountId}
+        and revoked_at is null and (expires_at is null or expires_at > clock_timestamp()) limit 1`)
     if (active.length > 0) return 'has_keys'
-    await step`update projects set archived_at = ${at} where id = ${id}`
+    await step.update(projects).set({ archivedAt: at }).where(eq(projects.id, id))
     // No request can use them any more.
-    await step`delete from provider_keys where project_id = ${id}`
+    await step.delete(providerKeys).where(eq(providerKeys.projectId, id))
     await recordAudit(step, database, { accountId, action: 'project.archived', target: id })
     await storeLimits(step, database, { ...tag, accountId, target: id }, { before, after: null })
     return 'done'
@@ -168,7 +169,7 @@ export function setMember(
   actorId: string,
   { projectId, userId, role }: { projectId: string; userId: string; role: ProjectRole | null },
 ): Promise<ProjectChange> {
-  return withAccountRls(database, accountId, async step => {
+  return withAccountRls(database, accountId).sql(async step => {
     await step`select 1 from accounts where id = ${accountId} for no key update`
     // A rotation of one of the user's keys ends first, so that its new key is revoked too.
     await step`select 1 from users where id = ${userId} and account_id = ${accountId} for no key update`
@@ -212,22 +213,22 @@ export function setMember(
  * and then revokes the key.
  */
 export async function mayHoldKeys(
-  step: TransactionSql,
+  step: Transaction,
   accountId: string,
   userId: string,
   projectId: string | null,
 ): Promise<boolean> {
-  const [user] = await step<{ role: Role }[]>`
-    select role from users where id = ${userId} and account_id = ${accountId} and removed_at is null for share`
+  const [user] = await step.execute<{ role: Role }>(sql`
+    select role from users where id = ${userId} and account_id = ${accountId} and removed_at is null for share`)
   if (user === undefined) return false
   if (projectId === null) return isAllowed(user.role, 'keys.own')
-  const project = await step`
-    select 1 from projects where id = ${projectId} and account_id = ${accountId} and archived_at is null for share`
+  const project = await step.execute(sql`
+    select 1 from projects where id = ${projectId} and account_id = ${accountId} and archived_at is null for share`)
   if (project.length === 0) return false
   if (isAllowed(user.role, 'projects.all')) return true
-  const member = await step`
+  const member = await step.execute(sql`
     select 1 from project_members where project_id = ${projectId} and user_id = ${userId} and role in ('member', 'admin')
-    for share`
+    for share`)
   return member.length > 0
 }
 
@@ -251,11 +252,14 @@ export async function revokeKeysBeyondRights(
     await recordAudit(step, by, { accountId, action: 'key.revoked', target, details: { name } })
 }
 
-async function lockProject(step: TransactionSql, accountId: string, id: string): Promise<ProjectChange> {
-  const [row] = await step<{ archived: boolean }[]>`
-    select archived_at is not null as archived from projects where id = ${id} and account_id = ${accountId} for update`
+async function lockProject(step: Transaction, accountId: string, id: string): Promise<ProjectChange> {
+  const [row] = await step
+    .select({ archivedAt: projects.archivedAt })
+    .from(projects)
+    .where(and(eq(projects.id, id), eq(projects.accountId, accountId)))
+    .for('update')
   if (row === undefined) return 'not_found'
-  return row.archived ? 'archived' : 'done'
+  return row.archivedAt === null ? 'done' : 'archived'
 }
 
 const isActive = (query: TransactionSql) =>

@@ -1,4 +1,5 @@
 /** Follows in every gateway process what owners change while it runs. */
+import { asc, eq, sql } from 'drizzle-orm'
 import type { StoredKey, StoredKeysSetting } from '../../config/stored-keys.ts'
 import { startFollowing } from '../../core/jobs/repeating.ts'
 import { fullName, type Model } from '../../core/models/models.ts'
@@ -12,7 +13,7 @@ import {
 import type { Log } from '../../core/ports.ts'
 import type { Database } from '../../database/database.ts'
 import { recordAudit } from '../../database/repositories/audit.ts'
-import { inTransaction, typedRows } from '../../database/statement.ts'
+import { accounts, modelSwitches, providerKeys } from '../../database/tables.ts'
 import type { OwnKey } from '../../providers/keys/own-keys.ts'
 import { type ProviderKeySeal, toStoredKey } from './store.ts'
 
@@ -87,7 +88,7 @@ function isOperators({ isOperator, projectId }: KeyRow): boolean {
 /** Returns a text that changes with any row of the settings. */
 async function readVersion(database: Database): Promise<string> {
   const [row] = await database.run(
-    ({ sql }) => sql<{ version: string }[]>`
+    ({ sql: run }) => run<{ version: string }[]>`
       select concat_ws(' ', sum(hashtextextended(provider_keys::text, 0)), count(*),
         (select id from accounts where is_operator),
         (select sum(hashtextextended(model_switches::text, 0)) from model_switches)) as version
@@ -98,10 +99,21 @@ async function readVersion(database: Database): Promise<string> {
 
 /** Returns all keys in a stable order. */
 function readKeys(database: Database): Promise<KeyRow[]> {
-  return database.run(({ sql }) =>
-    typedRows(sql`
-      select keys.id, account_id, project_id, provider, keys.name, secret, keys.fallback, is_operator
-      from provider_keys as keys join accounts on accounts.id = account_id order by keys.created_at, keys.id`),
+  return database.run(({ orm }) =>
+    orm
+      .select({
+        id: providerKeys.id,
+        accountId: providerKeys.accountId,
+        projectId: providerKeys.projectId,
+        provider: providerKeys.provider,
+        name: providerKeys.name,
+        secret: providerKeys.secret,
+        fallback: providerKeys.fallback,
+        isOperator: accounts.isOperator,
+      })
+      .from(providerKeys)
+      .innerJoin(accounts, eq(accounts.id, providerKeys.accountId))
+      .orderBy(asc(providerKeys.createdAt), asc(providerKeys.id)),
   )
 }
 
@@ -117,7 +129,10 @@ export type SwitchChange = {
 
 /** Returns what differs from the configuration. */
 export function listModelSwitches(database: Database): Promise<ModelSwitch[]> {
-  return database.run(({ sql }) => sql<ModelSwitch[]>`select model, enabled, hosts from model_switches order by model`)
+  const { model, enabled, hosts } = modelSwitches
+  return database.run(({ orm }) =>
+    orm.select({ model, enabled, hosts }).from(modelSwitches).orderBy(asc(modelSwitches.model)),
+  )
 }
 
 /** Changes a model for all accounts. A model as configured has no row. */
@@ -126,22 +141,24 @@ export function switchModel(
   accountId: string,
   { model, enabled, hosts }: SwitchChange,
 ): Promise<ModelSwitch> {
-  const ordered = hosts === undefined ? null : JSON.stringify(hosts)
-  return inTransaction(database, async step => {
-    const [row] = await step<ModelSwitch[]>`
-        insert into model_switches as known (model, enabled, hosts)
-        values (${model}, ${enabled ?? true}, nullif(${ordered}::text, 'null')::jsonb)
-        on conflict (model) do update set
-          enabled = case when ${enabled === undefined}::boolean then known.enabled else excluded.enabled end,
-          hosts = case when ${hosts === undefined}::boolean then known.hosts else excluded.hosts end,
-          updated_at = clock_timestamp()
-        returning model, enabled, hosts`
-    if (row === undefined) throw new Error('the database stored no row')
-    if (row.enabled && row.hosts === null) await step`delete from model_switches where model = ${model}`
-    const details = { model, enabled: row.enabled, hosts: row.hosts === null ? null : formatHostChoices(row.hosts) }
-    await recordAudit(step, database, { accountId, action: 'model.switched', details })
-    return row
-  })
+  return database.run(({ orm }) =>
+    orm.transaction(async step => {
+      const change = { ...(enabled === undefined ? null : { enabled }), ...(hosts === undefined ? null : { hosts }) }
+      const [row] = await step
+        .insert(modelSwitches)
+        .values({ model, ...change })
+        .onConflictDoUpdate({ target: modelSwitches.model, set: { ...change, updatedAt: sql`clock_timestamp()` } })
+        .returning()
+      if (row === undefined) throw new Error('the database stored no row')
+      if (row.enabled && row.hosts === null) await step.delete(modelSwitches).where(eq(modelSwitches.model, model))
+      const details = {
+        ...{ model, enabled: row.enabled },
+        hosts: row.hosts === null ? null : formatHostChoices(row.hosts),
+      }
+      await recordAudit(step, database, { accountId, action: 'model.switched', details })
+      return { model, enabled: row.enabled, hosts: row.hosts }
+    }),
+  )
 }
 
 /** Returns the IDs of a model's hosts in the configured order. */

@@ -1,11 +1,11 @@
 /** The providers, and the keys that owners of the operator's account add to them. */
 
-import type { ProviderKey } from '../../../drizzle/tables.ts'
 import type { Clock, Network } from '../../core/ports.ts'
 import type { ServiceDeadlines } from '../../core/request/deadlines.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import { invalidField } from '../../core/validation/validate.ts'
 import type { Database } from '../../database/database.ts'
+import type { ProviderKey } from '../../database/tables.ts'
 import { checkCredential } from '../../request/internal-completion.ts'
 import type { ConsoleDeps } from '../deps.ts'
 import { type Authenticate, notFound, type SessionRequest, sessionRoute, sessionRoutes } from '../routes.ts'
@@ -49,7 +49,8 @@ export function providerRoutes(deps: ProviderKeysDeps, identify: Authenticate) {
   const action = 'provider_keys.manage'
   return sessionRoutes('providers', identify, [
     sessionRoute({
-      route: 'GET /api/v1/providers',
+      method: 'GET',
+      path: '/api/v1/providers',
       action: 'providers.see',
       summary: 'List providers',
       description:
@@ -58,12 +59,14 @@ export function providerRoutes(deps: ProviderKeysDeps, identify: Authenticate) {
       handle: call => list(deps, call),
     }),
     sessionRoute({
-      route: 'POST /api/v1/providers/:id/test',
+      method: 'POST',
+      path: '/api/v1/providers/:id/test',
       action,
       summary: 'Test a key of a provider',
       description: 'Requests the list of models from the provider, which costs nothing.',
       body: providerTestSchema,
       bodyRequired: false,
+      examples: { 'one of several keys': { key: 'main' } },
       answer: providerTestedShape,
       errors: ['conflict'],
       async handle({ principal, id, body: { key = null }, database }) {
@@ -78,7 +81,8 @@ export function providerRoutes(deps: ProviderKeysDeps, identify: Authenticate) {
       },
     }),
     sessionRoute({
-      route: 'GET /api/v1/provider-keys',
+      method: 'GET',
+      path: '/api/v1/provider-keys',
       action,
       summary: 'List stored provider keys, oldest first',
       answer: providerKeysShape,
@@ -89,28 +93,36 @@ export function providerRoutes(deps: ProviderKeysDeps, identify: Authenticate) {
       },
     }),
     sessionRoute({
-      route: 'POST /api/v1/provider-keys',
+      method: 'POST',
+      path: '/api/v1/provider-keys',
       action,
       summary: 'Add a provider key',
       description: `It is sealed in the database, never shown again, and used by every process within 1 s. A key of the operator’s account serves all accounts, beside the keys of the environment. A key of another account, or with \`project_id\`, is an own key: requests of the account or project use it first, and its calls are not billed. At most ${maximumProviderKeys} of an account.`,
       body: providerKeyCreationSchema,
+      examples: {
+        'a key of OpenAI': { provider: 'openai', key: 'sk-proj-0000000000' },
+        'an own key that nothing replaces': { provider: 'openai', key: 'sk-proj-0000000000', fallback: false },
+      },
       answer: providerKeyShape,
       status: 201,
       errors: ['conflict'],
       handle: call => create(deps, call),
     }),
     sessionRoute({
-      route: 'PATCH /api/v1/provider-keys/:id',
+      method: 'PATCH',
+      path: '/api/v1/provider-keys/:id',
       action,
       summary: 'Change an own key',
       description: 'Changes whether the operator’s keys serve when it fails.',
       body: providerKeyChangeSchema,
+      examples: { 'no fallback': { fallback: false } },
       answer: providerKeyShape,
       errors: ['not_found'],
       handle: call => change(deps, call),
     }),
     sessionRoute({
-      route: 'POST /api/v1/provider-keys/:id/test',
+      method: 'POST',
+      path: '/api/v1/provider-keys/:id/test',
       action,
       summary: 'Test a stored provider key',
       description: 'Requests the list of models from the provider, which costs nothing.',
@@ -119,17 +131,20 @@ export function providerRoutes(deps: ProviderKeysDeps, identify: Authenticate) {
       handle: call => testKey(deps, call),
     }),
     sessionRoute({
-      route: 'POST /api/v1/provider-keys/:id/rotate',
+      method: 'POST',
+      path: '/api/v1/provider-keys/:id/rotate',
       action,
       summary: 'Replace a provider key',
       description: 'Requests in progress keep the old key; every later one uses the new key within 1 s.',
       body: providerKeyRotationSchema,
+      examples: { 'a new key': { key: 'sk-proj-0000000001' } },
       answer: providerKeyShape,
       errors: ['not_found'],
       handle: call => rotate(deps, call),
     }),
     sessionRoute({
-      route: 'DELETE /api/v1/provider-keys/:id',
+      method: 'DELETE',
+      path: '/api/v1/provider-keys/:id',
       action,
       summary: 'Remove a provider key',
       description: 'Takes effect on every process within 1 s. Requests in progress finish.',

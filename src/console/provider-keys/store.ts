@@ -1,12 +1,12 @@
 /** Keys of providers that owners add, sealed in the database. */
 
-import type { TransactionSql } from 'postgres'
-import type { ProviderKey } from '../../../drizzle/tables.ts'
+import { and, asc, eq, sql } from 'drizzle-orm'
 import type { KnownProvider, StoredKey, StoredKeysSetting } from '../../config/stored-keys.ts'
 import { environmentKey } from '../../core/models/configured-models.ts'
 import type { Database } from '../../database/database.ts'
 import { recordAudit } from '../../database/repositories/audit.ts'
-import { inTransaction, typedRows, withAccountRls } from '../../database/statement.ts'
+import { type Transaction, withAccountRls } from '../../database/statement.ts'
+import { accounts, type ProviderKey, providerKeys } from '../../database/tables.ts'
 import { createTextSeal } from '../../http/text-seal.ts'
 
 export const maximumProviderKeys = 64
@@ -79,29 +79,40 @@ export function findOwnKeyObstacle(
 export type OwnKeyConfig = { readonly knownProviders: readonly KnownProvider[]; readonly storedKeys: StoredKeysSetting }
 
 /** Returns whether the account is the operator's. */
-export async function isOperatorAccount(database: Database, accountId: string): Promise<boolean> {
-  return (await findOperatorAccount(database)) === accountId
+export function isOperatorAccount(database: Database, accountId: string): Promise<boolean> {
+  return withAccountRls(database, accountId).orm(async step => {
+    const [row] = await step.select({ is: accounts.isOperator }).from(accounts).where(eq(accounts.id, accountId))
+    return row?.is === true
+  })
 }
 
 /** Returns the operator's account; null = none is. */
 export async function findOperatorAccount(database: Database): Promise<string | null> {
-  const [row] = await database.run(({ sql }) => sql<{ id: string }[]>`select id from accounts where is_operator`)
+  const [row] = await database.run(({ orm }) =>
+    orm.select({ id: accounts.id }).from(accounts).where(eq(accounts.isOperator, true)),
+  )
   return row?.id ?? null
 }
 
 /** Makes an account the operator's instead of the one that is. */
 export function moveOperator(database: Database, accountId: string): Promise<void> {
-  return inTransaction(database, async step => {
-    await step`update accounts set is_operator = false where is_operator`
-    await step`update accounts set is_operator = true where id = ${accountId}`
-    await recordAudit(step, database, { accountId, action: 'account.changed', details: { operator: true } })
-  })
+  return database.run(({ orm }) =>
+    orm.transaction(async step => {
+      await step.update(accounts).set({ isOperator: false }).where(eq(accounts.isOperator, true))
+      await step.update(accounts).set({ isOperator: true }).where(eq(accounts.id, accountId))
+      await recordAudit(step, database, { accountId, action: 'account.changed', details: { operator: true } })
+    }),
+  )
 }
 
 /** Returns the stored keys of an account, oldest first. */
 export function listProviderKeys(database: Database, accountId: string): Promise<ProviderKey[]> {
-  return withAccountRls(database, accountId, step =>
-    typedRows(step`select * from provider_keys where account_id = ${accountId} order by created_at, id`),
+  return withAccountRls(database, accountId).orm(step =>
+    step
+      .select()
+      .from(providerKeys)
+      .where(eq(providerKeys.accountId, accountId))
+      .orderBy(asc(providerKeys.createdAt), asc(providerKeys.id)),
   )
 }
 
@@ -117,23 +128,22 @@ export function addProviderKey(
   key: NewProviderKey,
   configured: readonly string[],
 ): Promise<ProviderKey | 'full' | 'name_taken' | 'no_project'> {
-  return withAccountRls(database, accountId, async step => {
-    await step`select 1 from accounts where id = ${accountId} for no key update`
-    // Keeps the project from being archived meanwhile.
-    const projects = await step`
-      select 1 from projects where id = ${key.projectId} and account_id = ${accountId} and archived_at is null for share`
-    if (key.projectId !== null && projects.length === 0) return 'no_project'
-    const own = await typedRows<ProviderKey>(step`select * from provider_keys where account_id = ${accountId}`)
+  return withAccountRls(database, accountId).orm(async step => {
+    await step.execute(sql`select 1 from accounts where id = ${accountId} for no key update`)
+    if (key.projectId !== null && !(await lockProject(step, accountId, key.projectId))) return 'no_project'
+    const own = await step
+      .select({ projectId: providerKeys.projectId, provider: providerKeys.provider, name: providerKeys.name })
+      .from(providerKeys)
+      .where(eq(providerKeys.accountId, accountId))
     if (own.length >= maximumProviderKeys) return 'full'
     const isTaken = own.some(
-      other => other.projectId === key.projectId && other.provider === key.provider && other.name === key.name,
+      ({ projectId, provider, name }) => projectId === key.projectId && provider === key.provider && name === key.name,
     )
     if (isTaken || [environmentKey, ...configured].includes(key.name)) return 'name_taken'
-    const { id, projectId, provider, name, secret, hint, fallback } = key
-    const [row] = await typedRows<ProviderKey>(step`
-      insert into provider_keys (id, account_id, project_id, provider, name, secret, hint, fallback, created_at)
-      values (${id}, ${accountId}, ${projectId}, ${provider}, ${name}, ${secret}, ${hint}, ${fallback}, clock_timestamp())
-      returning *`)
+    const [row] = await step
+      .insert(providerKeys)
+      .values({ ...key, accountId, createdAt: sql`clock_timestamp()` })
+      .returning()
     if (row === undefined) throw new Error('the database stored no row')
     await recordKeyAudit(step, database, 'created', row)
     return row
@@ -147,14 +157,15 @@ export function rotateProviderKey(
   id: string,
   { seal, key }: { readonly seal: Pick<ProviderKeySeal, 'seal'>; readonly key: string },
 ): Promise<ProviderKey | null> {
-  return withAccountRls(database, accountId, async step => {
-    const [old] = await typedRows<ProviderKey>(
-      step`select * from provider_keys where id = ${id} and account_id = ${accountId} for update`,
-    )
+  return withAccountRls(database, accountId).orm(async step => {
+    const isRow = and(eq(providerKeys.accountId, accountId), eq(providerKeys.id, id))
+    const [old] = await step.select().from(providerKeys).where(isRow).for('update')
     if (old === undefined) return null
-    const [row] = await typedRows<ProviderKey>(step`
-      update provider_keys set secret = ${seal.seal(old, key)}, hint = ${getHint(key)}, updated_at = clock_timestamp()
-      where id = ${id} returning *`)
+    const [row] = await step
+      .update(providerKeys)
+      .set({ secret: seal.seal(old, key), hint: getHint(key), updatedAt: sql`clock_timestamp()` })
+      .where(isRow)
+      .returning()
     if (row === undefined) return null
     await recordKeyAudit(step, database, 'rotated', row)
     return row
@@ -168,10 +179,12 @@ export function setKeyFallback(
   id: string,
   fallback: boolean,
 ): Promise<ProviderKey | null> {
-  return withAccountRls(database, accountId, async step => {
-    const [row] = await typedRows<ProviderKey>(step`
-      update provider_keys set fallback = ${fallback}, updated_at = clock_timestamp()
-      where id = ${id} and account_id = ${accountId} returning *`)
+  return withAccountRls(database, accountId).orm(async step => {
+    const [row] = await step
+      .update(providerKeys)
+      .set({ fallback, updatedAt: sql`clock_timestamp()` })
+      .where(and(eq(providerKeys.accountId, accountId), eq(providerKeys.id, id)))
+      .returning()
     if (row === undefined) return null
     const { provider, name } = row
     const details = { provider, name, fallback }
@@ -182,18 +195,27 @@ export function setKeyFallback(
 
 /** Deletes a key with its secret. Returns false if the account has no such key. */
 export function deleteProviderKey(database: Database, accountId: string, id: string): Promise<boolean> {
-  return withAccountRls(database, accountId, async step => {
-    const [row] = await typedRows<ProviderKey>(
-      step`delete from provider_keys where id = ${id} and account_id = ${accountId} returning *`,
-    )
+  return withAccountRls(database, accountId).orm(async step => {
+    const [row] = await step
+      .delete(providerKeys)
+      .where(and(eq(providerKeys.accountId, accountId), eq(providerKeys.id, id)))
+      .returning()
     if (row === undefined) return false
     await recordKeyAudit(step, database, 'deleted', row)
     return true
   })
 }
 
+/** Keeps a project from being archived meanwhile. Returns false if the account has no such project. */
+async function lockProject(step: Transaction, accountId: string, projectId: string): Promise<boolean> {
+  const rows = await step.execute(
+    sql`select 1 from projects where id = ${projectId} and account_id = ${accountId} and archived_at is null for share`,
+  )
+  return rows.length > 0
+}
+
 function recordKeyAudit(
-  step: TransactionSql,
+  step: Transaction,
   database: Database,
   what: 'created' | 'rotated' | 'deleted',
   { accountId, id, projectId, provider, name }: ProviderKey,
@@ -204,12 +226,16 @@ function recordKeyAudit(
 
 /** Seals all keys again after a change of the session secret. `reseal` returns null for one that needs no change. */
 export async function resealProviderKeys(database: Database, reseal: ProviderKeySeal['reseal']): Promise<void> {
-  const rows = await database.run(({ sql }) => typedRows<ProviderKey>(sql`select * from provider_keys`))
+  const rows = await database.run(({ orm }) => orm.select().from(providerKeys))
   for (const row of rows) {
+    const { id, secret } = row
     const next = reseal(row)
     if (next !== null)
-      await database.run(
-        ({ sql }) => sql`update provider_keys set secret = ${next} where id = ${row.id} and secret = ${row.secret}`,
+      await database.run(({ orm }) =>
+        orm
+          .update(providerKeys)
+          .set({ secret: next })
+          .where(and(eq(providerKeys.id, id), eq(providerKeys.secret, secret))),
       )
   }
 }

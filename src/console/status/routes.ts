@@ -23,7 +23,8 @@ type StatusDeps = {
 export function status(deps: StatusDeps, identify: Authenticate) {
   return sessionRoutes('status', identify, [
     sessionRoute({
-      route: 'GET /api/v1/status',
+      method: 'GET',
+      path: '/api/v1/status',
       action: 'providers.see',
       summary: 'Get the status of the gateway',
       description: 'This instance, its stores and its moderation. `GET /healthz` and `GET /readyz` are for probes.',

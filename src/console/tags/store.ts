@@ -1,11 +1,13 @@
 /** Limits of an account's tags; those of a project are the limits of its tag. */
-import type { TransactionSql } from 'postgres'
+import { and, eq, ne, sql } from 'drizzle-orm'
+import type { AuditDetails } from '../../core/audit/audit.ts'
 import { type ScopeLimits, type ScopeUsage, tagScopeName, unlimitedScope } from '../../core/limits/scopes.ts'
 import { projectTagName } from '../../core/request/tags.ts'
+import { toUsd } from '../../core/usage/money.ts'
 import type { Database } from '../../database/database.ts'
 import { recordAudit } from '../../database/repositories/audit.ts'
-import { withAccountRls } from '../../database/statement.ts'
-import { shownScopeLimits } from '../../http/schemas.ts'
+import { type Transaction, withAccountRls } from '../../database/statement.ts'
+import { tagLimits } from '../../database/tables.ts'
 
 type Tag = { readonly name: string; readonly value: string }
 /** A tag with its limits, and its usage in the ledger of this UTC day and month. */
@@ -15,9 +17,7 @@ const maximumLimitedTags = 200
 
 /** Returns the tags with limits, by name and value. */
 export function limitedTags(database: Database, accountId: string): Promise<LimitedTag[]> {
-  return withAccountRls(
-    database,
-    accountId,
+  return withAccountRls(database, accountId).sql(
     query => query<LimitedTag[]>`
       select name, value, limits, used.tokens::float8, used.microcents::float8, used.month_microcents::float8 as "monthMicrocents"
       from tag_limits, lateral limit_scope_used(account_id, 'tag:' || name || '=' || value,
@@ -33,9 +33,7 @@ export async function usedByTag(
   accountId: string,
   { name, value }: Tag,
 ): Promise<Omit<ScopeUsage, 'name'>> {
-  const [row] = await withAccountRls(
-    database,
-    accountId,
+  const [row] = await withAccountRls(database, accountId).sql(
     query => query<Omit<ScopeUsage, 'name'>[]>`
       select used.tokens::float8, used.microcents::float8, used.month_microcents::float8 as "monthMicrocents"
       from limit_scope_used(${accountId}, ${`tag:${name}=${value}`},
@@ -54,13 +52,15 @@ export function changeTag(
   { name, value }: Tag,
   change: (before: ScopeLimits | null) => ScopeLimits | null,
 ): Promise<ScopeLimits | null | 'full'> {
-  return withAccountRls(database, accountId, async step => {
+  return withAccountRls(database, accountId).orm(async step => {
     const before = await lockLimits(step, accountId, { name, value })
     const limits = change(before)
     if (limits !== null && before === null) {
-      const present = await step`
-        select 1 from tag_limits where account_id = ${accountId} and name <> ${projectTagName}`
-      if (present.length >= maximumLimitedTags) return 'full'
+      const present = await step.$count(
+        tagLimits,
+        and(eq(tagLimits.accountId, accountId), ne(tagLimits.name, projectTagName)),
+      )
+      if (present >= maximumLimitedTags) return 'full'
     }
     const target = tagScopeName(name, value)
     await storeLimits(step, database, { accountId, name, value, target }, { before, after: limits })
@@ -72,31 +72,45 @@ export function changeTag(
  * Returns the limits of a tag; null = none. Locks the account, so that concurrent changes follow each other, and makes
  * every instance read it again.
  */
-export async function lockLimits(step: TransactionSql, accountId: string, tag: Tag): Promise<ScopeLimits | null> {
-  await step`update accounts set updated_at = clock_timestamp() where id = ${accountId}`
-  const [row] = await step<{ limits: ScopeLimits }[]>`
-    select limits from tag_limits where account_id = ${accountId} and name = ${tag.name} and value = ${tag.value}`
+export async function lockLimits(step: Transaction, accountId: string, tag: Tag): Promise<ScopeLimits | null> {
+  await touchAccount(step, accountId)
+  const [row] = await step.select().from(tagLimits).where(isTag(accountId, tag))
   return row?.limits ?? null
 }
 
 /** Stores the limits of a tag, or deletes them, and records the change for `target`. */
 export async function storeLimits(
-  step: TransactionSql,
+  step: Transaction,
   by: Pick<Database, 'actor'>,
   { accountId, name, value, target }: Tag & { readonly accountId: string; readonly target: string },
   { before, after }: { readonly before: ScopeLimits | null; readonly after: ScopeLimits | null },
 ): Promise<void> {
   if (after !== null)
-    await step`
-      insert into tag_limits (account_id, name, value, limits, created_at)
-      values (${accountId}, ${name}, ${value}, ${JSON.stringify(after)}::text::jsonb, clock_timestamp())
-      on conflict (account_id, name, value) do update set limits = excluded.limits`
+    await step
+      .insert(tagLimits)
+      .values({ accountId, name, value, limits: after, createdAt: new Date() })
+      .onConflictDoUpdate({ target: [tagLimits.accountId, tagLimits.name, tagLimits.value], set: { limits: after } })
   else if (before === null) return
-  else await step`delete from tag_limits where account_id = ${accountId} and name = ${name} and value = ${value}`
-  await recordAudit(step, by, {
-    accountId,
-    action: 'limits.changed',
-    target,
-    details: shownScopeLimits(after ?? unlimitedScope),
-  })
+  else await step.delete(tagLimits).where(isTag(accountId, { name, value }))
+  await recordAudit(step, by, { accountId, action: 'limits.changed', target, details: getDetails(after) })
+}
+
+function isTag(accountId: string, { name, value }: Tag) {
+  return and(eq(tagLimits.accountId, accountId), eq(tagLimits.name, name), eq(tagLimits.value, value))
+}
+
+function touchAccount(step: Transaction, accountId: string) {
+  return step.execute(sql`update accounts set updated_at = clock_timestamp() where id = ${accountId}`)
+}
+
+/** Limits as the audit log keeps them; null = unlimited. */
+function getDetails(limits: ScopeLimits | null): AuditDetails {
+  const { dailyCostMicrocents: daily, monthlyCostMicrocents: monthly, ...counts } = limits ?? unlimitedScope
+  return {
+    requests_per_minute: counts.requestsPerMinute,
+    concurrent_requests: counts.concurrentRequests,
+    daily_tokens: counts.dailyTokens,
+    daily_cost_usd: daily === null ? null : toUsd(daily),
+    monthly_cost_usd: monthly === null ? null : toUsd(monthly),
+  }
 }

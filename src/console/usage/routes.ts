@@ -18,9 +18,9 @@ import {
   requestsQuerySchema,
   usageQuerySchema,
 } from './query.ts'
-import { type DescribeField, shownRecord } from './record.ts'
+import { type DescribeField, shownRecord, shownRejected } from './record.ts'
 import { requestExportShape, requestListShape, requestRecordShape, usageShape } from './schemas.ts'
-import { csvHeader, csvRequest, shownRejected, shownRequest, shownUsage } from './serializers.ts'
+import { csvHeader, csvRequest, shownRequest, shownUsage } from './serializers.ts'
 
 type UsageDeps = Pick<ConsoleDeps, 'clock'> & { readonly describeField: DescribeField }
 
@@ -36,7 +36,8 @@ export function usage({ clock, describeField }: UsageDeps, identify: Authenticat
 
   return sessionRoutes('usage', identify, [
     sessionRoute({
-      route: 'GET /api/v1/usage',
+      method: 'GET',
+      path: '/api/v1/usage',
       action: 'usage.own',
       summary: 'Get usage totals',
       description:
@@ -55,7 +56,8 @@ export function usage({ clock, describeField }: UsageDeps, identify: Authenticat
       },
     }),
     sessionRoute({
-      route: 'GET /api/v1/requests',
+      method: 'GET',
+      path: '/api/v1/requests',
       action: 'requests.own',
       summary: 'List requests',
       description: 'Newest first, 50 per page by default. Contains no prompts and no outputs.',
@@ -72,7 +74,8 @@ export function usage({ clock, describeField }: UsageDeps, identify: Authenticat
       },
     }),
     sessionRoute({
-      route: 'GET /api/v1/requests/:id',
+      method: 'GET',
+      path: '/api/v1/requests/:id',
       action: 'requests.own',
       summary: 'Get a request',
       description:
@@ -89,7 +92,8 @@ export function usage({ clock, describeField }: UsageDeps, identify: Authenticat
       },
     }),
     sessionRoute({
-      route: 'GET /api/v1/requests/export',
+      method: 'GET',
+      path: '/api/v1/requests/export',
       action: 'requests.export_own',
       summary: 'Export the request log',
       description: 'A stream of any length. A truncated file is not valid.',

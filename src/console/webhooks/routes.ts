@@ -73,7 +73,8 @@ export function webhookRoutes(deps: ConsoleDeps, identify: Authenticate) {
   const action = 'webhooks.manage'
   return sessionRoutes('webhook-endpoints', identify, [
     sessionRoute({
-      route: 'GET /api/v1/webhooks',
+      method: 'GET',
+      path: '/api/v1/webhooks',
       action,
       summary: 'List webhooks, oldest first',
       answer: webhooksShape,
@@ -82,27 +83,32 @@ export function webhookRoutes(deps: ConsoleDeps, identify: Authenticate) {
       },
     }),
     sessionRoute({
-      route: 'POST /api/v1/webhooks',
+      method: 'POST',
+      path: '/api/v1/webhooks',
       action,
       summary: 'Create a webhook',
       description: `The response shows the signing secret once. At most ${maximumEndpoints} per account. Without \`events\` it receives all of them. With \`"format": "slack"\` the body is a sentence in \`text\`. With \`project_id\` it receives only events about keys and alerts of that project.`,
       body: creationSchema,
+      examples: { 'key changes': { url: 'https://example.com/webhooks', events: ['key.created', 'key.revoked'] } },
       answer: newWebhookShape,
       status: 201,
       errors: ['not_found', 'conflict'],
       handle: call => create(deps, call),
     }),
     sessionRoute({
-      route: 'PATCH /api/v1/webhooks/:id',
+      method: 'PATCH',
+      path: '/api/v1/webhooks/:id',
       action,
       summary: 'Change, enable or disable a webhook',
       body: changeSchema,
+      examples: { 'another URL': { url: 'https://example.com/other' }, off: { enabled: false } },
       answer: webhookShape,
       errors: ['not_found'],
       handle: call => change(deps, call),
     }),
     sessionRoute({
-      route: 'DELETE /api/v1/webhooks/:id',
+      method: 'DELETE',
+      path: '/api/v1/webhooks/:id',
       action,
       summary: 'Delete a webhook with its deliveries',
       answer: null,
@@ -113,12 +119,14 @@ export function webhookRoutes(deps: ConsoleDeps, identify: Authenticate) {
       },
     }),
     sessionRoute({
-      route: 'POST /api/v1/webhooks/:id/rotate',
+      method: 'POST',
+      path: '/api/v1/webhooks/:id/rotate',
       action,
       summary: 'Rotate the signing secret',
       description: 'Requests carry signatures of both secrets until `overlap_seconds` (1 day by default) have passed.',
       body: rotationSchema,
       bodyRequired: false,
+      examples: { 'both valid for 1 hour': { overlap_seconds: 3600 } },
       answer: newWebhookShape,
       errors: ['not_found'],
       handle: call => rotate(deps, call),
@@ -140,13 +148,14 @@ async function create(deps: ConsoleDeps, { principal, body, database }: SessionR
   return { ...(await loadWebhook(database, accountId, id)), secret }
 }
 
-async function change(deps: ConsoleDeps, call: SessionRequest<typeof changeSchema>) {
-  const { principal, id, body: wanted, database } = call
-  if (Object.keys(wanted).length === 0) throw invalidField('url', 'is required unless another field is sent')
+async function change(deps: ConsoleDeps, { principal, id, body, database }: SessionRequest<typeof changeSchema>) {
+  const { project_id: projectId, ...wanted } = body
+  if (Object.keys(wanted).length === 0 && projectId === undefined)
+    throw invalidField('url', 'is required unless another field is sent')
   if (wanted.url !== undefined) refuseBadUrl(deps, wanted.url)
   const { accountId } = principal
-  await refuseNoProject(database, accountId, wanted.project_id ?? null)
-  const to = { ...wanted, url: wanted.url === undefined ? undefined : new URL(wanted.url).href }
+  await refuseNoProject(database, accountId, projectId ?? null)
+  const to = { ...wanted, projectId, url: wanted.url === undefined ? undefined : new URL(wanted.url).href }
   refuseUnlessDone<never>(await changeEndpoint(database, accountId, id, to), {})
   if (wanted.enabled === true) deps.webhooks.wake()
   return loadWebhook(database, accountId, id)
@@ -209,13 +218,15 @@ function deliveryRoutes(deps: Pick<ConsoleDeps, 'limits' | 'webhooks'>): readonl
   return [
     sessionRoute({
       ...requested,
-      route: 'POST /api/v1/webhooks/:id/test',
+      method: 'POST',
+      path: '/api/v1/webhooks/:id/test',
       summary: 'Send a test event',
       description: `Sends \`webhook.test\`. The list of deliveries shows the result. At most ${perMinute} tests and redeliveries per minute and account.`,
       handle: call => sendTest(deps, limiter, call),
     }),
     sessionRoute({
-      route: 'GET /api/v1/webhooks/:id/deliveries',
+      method: 'GET',
+      path: '/api/v1/webhooks/:id/deliveries',
       action: 'webhooks.manage',
       summary: 'List deliveries of a webhook, newest first',
       description: 'Settled ones are kept for 30 days, and at most 1,000 per webhook.',
@@ -226,7 +237,8 @@ function deliveryRoutes(deps: Pick<ConsoleDeps, 'limits' | 'webhooks'>): readonl
     }),
     sessionRoute({
       ...requested,
-      route: 'POST /api/v1/webhooks/:id/deliveries/:delivery/redeliver',
+      method: 'POST',
+      path: '/api/v1/webhooks/:id/deliveries/:delivery/redeliver',
       summary: 'Send a delivery again',
       description:
         'Sends a delivered or failed event again, with the same `webhook-id` and body, and with all attempts. The limit of test events applies.',

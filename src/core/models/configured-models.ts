@@ -2,7 +2,6 @@
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
 import { type ReasoningEffort, reasoningEfforts } from '../chat/chat.ts'
 import { policySchema } from '../policy/constraints.ts'
-import { camelKeys } from '../text/key-names.ts'
 import { storableName } from '../text/safe-name.ts'
 import { oneOf, strictObject } from '../validation/validate.ts'
 import { fullName, getTier, type Model, maximumNameCharacters, type ParameterRules, tiers } from './models.ts'
@@ -51,31 +50,6 @@ const variant = strictObject({
   ...rateFields,
 })
 
-/** Parameters that a configured model takes. */
-export const modelParametersSchema = strictObject({
-  sampling: optional(oneOf(['accepted', 'rejected', 'only_with_effort_none'])),
-  maximum_temperature: optional(Type.Number({ minimum: 0, maximum: 2 })),
-  temperature_with_top_p: flag,
-  penalties: flag,
-  seed: flag,
-  logit_bias: flag,
-  logprobs: flag,
-  maximum_top_logprobs: optional(Type.Integer({ minimum: 0, maximum: 20 })),
-  maximum_stops: optional(Type.Integer({ minimum: 0, maximum: 64 })),
-  maximum_choices: optional(Type.Integer({ minimum: 1, maximum: 128 })),
-  output_cap_field: optional(oneOf(['max_completion_tokens', 'max_tokens'])),
-  system_role: optional(oneOf(['system', 'developer'])),
-  forced_tool_choice: optional(oneOf(['accepted', 'rejected', 'rejected_when_thinking'])),
-  tools_need_effort_none: flag,
-  responses_only: flag,
-  prefill: flag,
-  efforts: optional(Type.Array(oneOf(reasoningEfforts), { maxItems: reasoningEfforts.length })),
-  stream_options: flag,
-  parallel_tool_calls: flag,
-  response_format: optional(oneOf(['json_schema', 'json_object', 'none'])),
-  pass_extras: flag,
-})
-
 /**
  * A model of a configured provider (`GATEWAY_CONFIG`, `providers[].models[]`). Prices are USD per million tokens and
  * required, since a model without a known price is not routable; 0 is allowed.
@@ -100,7 +74,31 @@ export const configuredModelSchema = strictObject({
       web_search: flag,
     }),
   ),
-  parameters: optional(modelParametersSchema),
+  parameters: optional(
+    strictObject({
+      sampling: optional(oneOf(['accepted', 'rejected', 'only_with_effort_none'])),
+      maximum_temperature: optional(Type.Number({ minimum: 0, maximum: 2 })),
+      temperature_with_top_p: flag,
+      penalties: flag,
+      seed: flag,
+      logit_bias: flag,
+      logprobs: flag,
+      maximum_top_logprobs: optional(Type.Integer({ minimum: 0, maximum: 20 })),
+      maximum_stops: optional(Type.Integer({ minimum: 0, maximum: 64 })),
+      maximum_choices: optional(Type.Integer({ minimum: 1, maximum: 128 })),
+      output_cap_field: optional(oneOf(['max_completion_tokens', 'max_tokens'])),
+      system_role: optional(oneOf(['system', 'developer'])),
+      forced_tool_choice: optional(oneOf(['accepted', 'rejected', 'rejected_when_thinking'])),
+      tools_need_effort_none: flag,
+      responses_only: flag,
+      prefill: flag,
+      efforts: optional(Type.Array(oneOf(reasoningEfforts), { maxItems: reasoningEfforts.length })),
+      stream_options: flag,
+      parallel_tool_calls: flag,
+      response_format: optional(oneOf(['json_schema', 'json_object', 'none'])),
+      pass_extras: flag,
+    }),
+  ),
   aliases: optional(Type.Array(name, { maxItems: 32 })),
   policy: optional(policySchema),
   deprecated: flag,
@@ -368,4 +366,16 @@ function getPrices(row: Static<ReturnType<typeof Type.Object<typeof priceFields>
     cachedInput: row.cached_input_per_mtok ?? null,
     cacheWrite: row.cache_write_per_mtok ?? null,
   }
+}
+
+type Camel<S extends string> = S extends `${infer Head}_${infer Tail}` ? `${Head}${Capitalize<Camel<Tail>>}` : S
+type CamelKeys<T> = { [K in keyof T as K extends string ? Camel<K> : never]: T[K] }
+
+/** Converts the configuration's `snake_case` fields to camel case. */
+function camelKeys<T extends object>(row: T): CamelKeys<T> {
+  const renamed = Object.entries(row).map(([key, value]) => [
+    key.replace(/_(.)/g, (_, letter) => letter.toUpperCase()),
+    value,
+  ])
+  return Object.fromEntries(renamed) as CamelKeys<T>
 }

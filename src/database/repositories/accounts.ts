@@ -1,12 +1,12 @@
 /**
  * Accounts and their users. IDs and times are parameters, so that a caller can repeat a call with an unknown outcome.
  */
-
-import type { Account, NewAccount, NewUser, User } from '../../../drizzle/tables.ts'
+import { and, asc, eq, isNull, sql } from 'drizzle-orm'
+import type { AuditEntry } from '../../core/audit/audit.ts'
 import type { Limits, PlanName, Plans } from '../../core/limits/plans.ts'
-import { shownFields } from '../../core/usage/shown-fields.ts'
+import { toUsd } from '../../core/usage/money.ts'
 import type { Database } from '../database.ts'
-import { inTransaction, toColumns, typedRows } from '../statement.ts'
+import { type Account, accounts, type NewAccount, type NewUser, type User, users } from '../tables.ts'
 import { recordAudit } from './audit.ts'
 
 export type AccountWithUser = { readonly account: Account; readonly user: User }
@@ -16,59 +16,94 @@ export type AccountWithUser = { readonly account: Account; readonly user: User }
  * email is taken.
  */
 export function createAccount(database: Database, account: NewAccount, owner: NewUser): Promise<void> {
-  return inTransaction(database, async step => {
-    const made = await step`insert into accounts ${step(toColumns(account))} on conflict (id) do nothing returning id`
-    const user = toColumns({ ...owner, email: mailbox(owner.email) })
-    await step`insert into users ${step(user)} on conflict (id) do nothing`
-    const entry = { accountId: account.id, action: 'account.created', target: owner.id } as const
-    if (made.length > 0) await recordAudit(step, database, entry)
-  })
+  return database.run(({ orm }) =>
+    orm.transaction(async transaction => {
+      const made = await transaction
+        .insert(accounts)
+        .values(account)
+        .onConflictDoNothing({ target: accounts.id })
+        .returning({ id: accounts.id })
+      await transaction
+        .insert(users)
+        .values({ ...owner, email: mailbox(owner.email) })
+        .onConflictDoNothing({ target: users.id })
+      const entry = { accountId: account.id, action: 'account.created', target: owner.id } as const
+      if (made.length > 0) await recordAudit(transaction, database, entry)
+    }),
+  )
 }
 
 /** Returns the account and user of an email address, case-insensitively; null = none. */
 export async function findAccountByEmail(database: Database, email: string): Promise<AccountWithUser | null> {
-  return database.run(async ({ sql }) => {
-    const [user] = await typedRows<User>(sql`select * from users where email = ${mailbox(email)}`)
-    if (user === undefined) return null
-    const [account] = await typedRows<Account>(sql`select * from accounts where id = ${user.accountId}`)
-    return account === undefined ? null : { account, user }
-  })
+  const rows = await database.run(({ orm }) =>
+    orm
+      .select({ account: accounts, user: users })
+      .from(users)
+      .innerJoin(accounts, eq(accounts.id, users.accountId))
+      .where(eq(users.email, mailbox(email)))
+      .limit(1),
+  )
+  return rows[0] ?? null
 }
 
 type ListedAccount = { readonly account: Account; readonly email: string; readonly members: number }
 
 /** Returns all accounts with the email of their first owner and the number of their members, oldest first. */
 export async function listAccounts(database: Database): Promise<readonly ListedAccount[]> {
-  const rows = await database.run(({ sql }) =>
-    typedRows<Account & Omit<ListedAccount, 'account'>>(sql`
-      select accounts.*, (array_agg(email order by role <> 'owner', users.created_at))[1] as email,
-        count(*)::int as members
-      from accounts join users on account_id = accounts.id and removed_at is null
-      group by accounts.id order by accounts.created_at, accounts.id`),
+  const rows = await database.run(({ orm }) =>
+    orm
+      .select({ account: accounts, email: users.email, role: users.role })
+      .from(accounts)
+      .innerJoin(users, and(eq(users.accountId, accounts.id), isNull(users.removedAt)))
+      .orderBy(asc(accounts.createdAt), asc(accounts.id), asc(users.createdAt)),
   )
-  return rows.map(({ email, members, ...account }) => ({ account, email, members }))
+  const byAccount = Map.groupBy(rows, ({ account }) => account.id)
+  return [...byAccount.values()].flatMap(members => {
+    const owner = members.find(({ role }) => role === 'owner') ?? members[0]
+    return owner === undefined ? [] : [{ account: owner.account, email: owner.email, members: members.length }]
+  })
 }
 
 /** Returns true if any account exists; without one, the database is new. */
 export async function hasAccounts(database: Database): Promise<boolean> {
-  const rows = await database.run(({ sql }) => sql`select 1 from accounts limit 1`)
+  const rows = await database.run(({ orm }) => orm.select({ id: accounts.id }).from(accounts).limit(1))
   return rows.length > 0
 }
 
-export type AccountChange = { readonly [Name in keyof Limits]?: Account[Name] | undefined }
+export type AccountChange = Partial<
+  Pick<Account, 'requestsPerMinute' | 'concurrentRequests' | 'dailyTokens' | 'dailyCostMicrocents'>
+>
 
 /**
  * Changes limits (null = the plan's; `changeBilling` changes the plan). Takes effect in all instances within 1 s. Returns
  * false if there is no such account.
  */
 export async function changeAccount(database: Database, accountId: string, change: AccountChange): Promise<boolean> {
-  return inTransaction(database, async step => {
-    const rows = await step`
-        update accounts set ${step(toColumns(change))}, updated_at = clock_timestamp() where id = ${accountId} returning id`
-    if (rows.length === 0) return false
-    await recordAudit(step, database, { accountId, action: 'limits.changed', details: shownFields(change) })
-    return true
-  })
+  return database.run(({ orm }) =>
+    orm.transaction(async step => {
+      const rows = await step
+        .update(accounts)
+        .set({ ...change, updatedAt: sql`clock_timestamp()` })
+        .where(eq(accounts.id, accountId))
+        .returning({ id: accounts.id })
+      if (rows.length === 0) return false
+      await recordAudit(step, database, { accountId, ...getRecord(change) })
+      return true
+    }),
+  )
+}
+
+function getRecord(change: AccountChange): Pick<AuditEntry, 'action' | 'details'> {
+  const { dailyCostMicrocents: cost } = change
+  return {
+    action: 'limits.changed',
+    details: {
+      ...(change.requestsPerMinute === undefined ? {} : { requests_per_minute: change.requestsPerMinute }),
+      ...(change.concurrentRequests === undefined ? {} : { concurrent_requests: change.concurrentRequests }),
+      ...(change.dailyTokens === undefined ? {} : { daily_tokens: change.dailyTokens }),
+      ...(cost === undefined ? {} : { daily_cost_usd: cost === null ? null : toUsd(cost) }),
+    },
+  }
 }
 
 /** Returns the limits of one account: its own limits, and those of its plan for the others. */

@@ -13,7 +13,7 @@ import {
   webhookBody,
 } from '../../core/webhooks/events.ts'
 import type { Database } from '../database.ts'
-import { withAccountRls } from '../statement.ts'
+import { type Step, statementIn, withAccountRls } from '../statement.ts'
 
 /** How long entries are kept: more than the year that the database enforces. */
 const auditRetentionDays = 400
@@ -22,17 +22,13 @@ const auditRetentionDays = 400
  * Records one action in the transaction `step` that performs it. The actor is the database's (`actingAs`); without one,
  * the gateway itself acted.
  */
-export async function recordAudit(
-  step: TransactionSql,
-  { actor }: Pick<Database, 'actor'>,
-  entry: AuditEntry,
-): Promise<void> {
+export async function recordAudit(step: Step, { actor }: Pick<Database, 'actor'>, entry: AuditEntry): Promise<void> {
   const { accountId, action, target = null } = entry
   const { kind, userId, address, managementKey } =
     actor?.kind === 'user' ? actor : { kind: actor?.kind ?? 'system', userId: null, address: null }
   const by = managementKey === undefined ? {} : { management_key: managementKey }
   const details = { ...entry.details, ...by }
-  await step`
+  await statementIn(step)`
     insert into audit_log (id, account_id, actor, user_id, address, action, target, details)
     values (${newAuditId()}, ${accountId}, ${kind}, ${userId}, ${address}, ${action}, ${target},
       ${JSON.stringify(details)}::text::jsonb)`
@@ -49,7 +45,7 @@ export function changeAudited<Problem extends string>(
   accountId: string,
   change: (step: TransactionSql) => Promise<Omit<AuditEntry, 'accountId'> | Problem>,
 ): Promise<'done' | Problem> {
-  return withAccountRls(database, accountId, async step => {
+  return withAccountRls(database, accountId).sql(async step => {
     const changed = await change(step)
     if (typeof changed === 'string') return changed
     await recordAudit(step, database, { ...changed, accountId })
@@ -58,10 +54,10 @@ export function changeAudited<Problem extends string>(
 }
 
 /** Returns the project of a key; null = none. */
-async function projectOfKey(step: TransactionSql, keyId: string | null): Promise<EventProject | null> {
-  const [project = null] = await step<EventProject[]>`
+async function projectOfKey(step: Step, keyId: string | null): Promise<EventProject | null> {
+  const [project = null] = (await statementIn(step)`
     select projects.id, projects.name from api_keys join projects on projects.id = project_id
-    where api_keys.id = ${keyId}`
+    where api_keys.id = ${keyId}`) as readonly EventProject[]
   return project
 }
 
@@ -114,9 +110,7 @@ export function listAudit(
 ): Promise<ListedAudit[]> {
   const { userId = null, actor = null, action = null, from, to } = filters
   const [fromTime, toTime] = [from, to].map(at => (at === undefined ? null : new Date(at).toISOString()))
-  return withAccountRls(
-    database,
-    accountId,
+  return withAccountRls(database, accountId).sql(
     sql => sql<ListedAudit[]>`
       select log.id, iso_time(log.at) as at, log.address, log.action, log.target, log.details,
         json_build_object('type', log.actor, 'user_id', log.user_id,
@@ -160,14 +154,10 @@ export async function pruneAudit(database: Database, limit: number): Promise<num
  * table nor hide attempted deliveries. Transactions that run concurrently may exceed each maximum by one. Returns the number of
  * stored deliveries.
  */
-export async function enqueueEvent(
-  step: TransactionSql,
-  accountId: string | null,
-  event: WebhookEvent,
-): Promise<number> {
+export async function enqueueEvent(step: Step, accountId: string | null, event: WebhookEvent): Promise<number> {
   const { type, key = null, project = null } = event
   const data = project === null ? event.data : { ...event.data, project_id: project.id, project_name: project.name }
-  const stored = await step`
+  const stored = (await statementIn(step)`
     with queues as (
       select endpoint.id, endpoint.account_id, is_full
       from webhook_endpoints as endpoint cross join lateral (
@@ -189,7 +179,7 @@ export async function enqueueEvent(
       case when is_full then ${queueFull} end
     from queues
     on conflict on constraint webhook_deliveries_event do nothing
-    returning id`
+    returning id`) as readonly unknown[]
   return stored.length
 }
 

@@ -97,7 +97,7 @@ export function createBudgetTracker(database: Database, clock: Pick<Clock, 'now'
     // The amount before the period is read once, so that a refresh only sums daily totals.
     const settled = findLine(accountId, period)?.settled ?? new Map<string, number>()
     const known = findLine(accountId, period)?.before
-    const { before, read } = await withAccountRls(database, accountId, async step => ({
+    const { before, read } = await withAccountRls(database, accountId).sql(async step => ({
       before: known ?? (await spentBefore(step, accountId, period.startsAt)),
       read: await spentOnDays(step, accountId, period, [...settled.keys()]),
     }))

@@ -4,7 +4,7 @@ import { createKey } from '../../../src/console/keys/stores/keys.ts'
 import type { UsageRecord } from '../../../src/core/usage/usage-record.ts'
 import type { Database } from '../../../src/database/database.ts'
 import { changeAccount, createAccount, findAccountByEmail } from '../../../src/database/repositories/accounts.ts'
-import { toColumns } from '../../../src/database/statement.ts'
+import { apiKeys, users } from '../../../src/database/tables.ts'
 import { createShipper } from '../../../src/ledger/shipper.ts'
 import { type LogAccount, logRecords } from './records.ts'
 
@@ -59,11 +59,18 @@ async function addAccount(database: Database, { name, email, keys, from }: NewLo
   const owner = { id: `usr_${name}0`, accountId, email, passwordHash, role: 'owner', createdAt } as const
   await createAccount(database, { id: accountId, name, plan: 'usage', createdAt }, owner)
   await changeAccount(database, accountId, { dailyTokens: 1e12, dailyCostMicrocents: 1e15 })
-  const member = { accountId, passwordHash, role: 'member', createdAt }
-  for (const id of userIds.slice(1))
-    await database.run(
-      ({ sql }) => sql`insert into users ${sql(toColumns({ ...member, id, email: `${id}@${name}.test` }))}`,
-    )
+  await database.run(({ orm }) =>
+    orm.insert(users).values(
+      userIds.slice(1).map(id => ({
+        id,
+        accountId,
+        email: `${id}@${name}.test`,
+        passwordHash,
+        role: 'member' as const,
+        createdAt,
+      })),
+    ),
+  )
   const keyIds = Array.from({ length: keys }, (_, n) => `key_${name}${n}`)
   for (const [n, id] of keyIds.entries())
     await createKey(database, {
@@ -126,7 +133,7 @@ async function ship(database: Database, records: ReturnType<typeof logRecords>, 
 async function addOtherLogs(database: Database, accountId: string, until: number): Promise<void> {
   const at = (sql: Parameters<Parameters<Database['run']>[0]>[0]['sql']) =>
     sql`to_timestamp(${until}::float8 / 1000) - n * interval '2 minutes'`
-  const [key] = await database.run(({ sql }) => sql<{ id: string }[]>`select id from api_keys limit 1`)
+  const [key] = await database.run(({ orm }) => orm.select().from(apiKeys).limit(1))
   await database.run(
     ({ sql }) => sql`
       insert into audit_log (id, account_id, at, actor, user_id, address, action, target, details)

@@ -4,7 +4,7 @@ import { cycleMs, settlementDelayMs } from '../../../src/core/billing/billing.ts
 import { type Caller, zeroLimits } from '../../../src/core/limits/plans.ts'
 import type { Database } from '../../../src/database/database.ts'
 import { createBudgetTracker } from '../../../src/database/repositories/budget-tracker.ts'
-import { toColumns } from '../../../src/database/statement.ts'
+import { usageDaily, usageRecords } from '../../../src/database/tables.ts'
 import { eventually } from '../../harness/eventually.ts'
 import { newAccount } from '../database.contract.ts'
 import { getOnDatabase } from '../on-database.ts'
@@ -25,23 +25,24 @@ async function use(
 ) {
   const counts = { inputTokens: 1, cachedInputTokens: 0, outputTokens: 1, reasoningTokens: 0, billedMicrocents }
   const common = { accountId, keyId: requestId, model: 'gpt-a', ...counts }
-  const record = {
-    ...common,
-    requestId,
-    at: new Date(at),
-    provider: 'openai',
-    routingMode: 'auto',
-    streamed: false,
-    status: 'completed',
-    cacheWriteTokens: 0,
-    estimated: false,
-    reservedMicrocents: billedMicrocents,
-    attempts: 1,
-    latencyMs: 1,
-  }
-  const daily = { ...common, day: new Date(at).toISOString().slice(0, 10), requests: 1, completed: 1 }
-  await database.run(({ sql }) => sql`insert into usage_records ${sql(toColumns(record))}`)
-  await database.run(({ sql }) => sql`insert into usage_daily ${sql(toColumns(daily))}`)
+  await database.run(({ orm }) =>
+    orm.insert(usageRecords).values({
+      ...common,
+      requestId,
+      at: new Date(at),
+      provider: 'openai',
+      routingMode: 'auto',
+      streamed: false,
+      status: 'completed',
+      cacheWriteTokens: 0,
+      estimated: false,
+      reservedMicrocents: billedMicrocents,
+      attempts: 1,
+      latencyMs: 1,
+    }),
+  )
+  const day = new Date(at).toISOString().slice(0, 10)
+  await database.run(({ orm }) => orm.insert(usageDaily).values({ ...common, day, requests: 1, completed: 1 }))
 }
 
 /** Creates a tracker with its own clock and expects an account's share at a moment. */

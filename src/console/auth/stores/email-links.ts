@@ -6,7 +6,6 @@
 import type { TransactionSql } from 'postgres'
 import type { Database } from '../../../database/database.ts'
 import { recordAudit } from '../../../database/repositories/audit.ts'
-import { inTransaction } from '../../../database/statement.ts'
 import { rememberAddress } from './known-addresses.ts'
 
 const lifetimeMinutes = 30
@@ -53,31 +52,33 @@ type Reset = {
  */
 export function useReset(database: Database, reset: Reset): Promise<boolean> {
   const { digest, passwordHash, revokesKeys, address, addressDigests } = reset
-  return inTransaction(database, async step => {
-    const [user] = await step<{ id: string; account_id: string; email: string; is_unverified: boolean }[]>`
+  return database.run(({ sql }) =>
+    sql.begin(async step => {
+      const [user] = await step<{ id: string; account_id: string; email: string; is_unverified: boolean }[]>`
         select users.id, users.account_id, users.email, unverified_since is not null as is_unverified from users join password_resets on user_id = users.id
         where digest = ${digest} and password_resets.email = users.email and removed_at is null
         for no key update of users`
-    if (user === undefined) return false
-    const used = await step`
+      if (user === undefined) return false
+      const used = await step`
         update password_resets set used_at = clock_timestamp()
         where digest = ${digest} and used_at is null and expires_at > clock_timestamp() returning digest`
-    if (used.length === 0) return false
-    await step`update users set password_hash = ${passwordHash}, unverified_since = null, email_proven = true where id = ${user.id}`
-    // The reader of the mailbox acts as the user.
-    const acting = { actor: { kind: 'user', userId: user.id, address } } as const
-    if (user.is_unverified) await endAccess(step, acting, user.id)
-    else await step`delete from sessions where user_id = ${user.id}`
-    if (revokesKeys) await getRevokeKeys(step, acting, user.id)
-    await rememberAddress(step, user.id, addressDigests(user.email))
-    await step`
+      if (used.length === 0) return false
+      await step`update users set password_hash = ${passwordHash}, unverified_since = null, email_proven = true where id = ${user.id}`
+      // The reader of the mailbox acts as the user.
+      const acting = { actor: { kind: 'user', userId: user.id, address } } as const
+      if (user.is_unverified) await endAccess(step, acting, user.id)
+      else await step`delete from sessions where user_id = ${user.id}`
+      if (revokesKeys) await getRevokeKeys(step, acting, user.id)
+      await rememberAddress(step, user.id, addressDigests(user.email))
+      await step`
         delete from sign_in_failures
         where subject = 'mail:' || encode(sha256(convert_to(${user.email}::text, 'UTF8')), 'hex')`
-    const details = { revoked_keys: revokesKeys || user.is_unverified }
-    const entry = { accountId: user.account_id, action: 'password.reset', target: user.id, details } as const
-    await recordAudit(step, acting, entry)
-    return true
-  })
+      const details = { revoked_keys: revokesKeys || user.is_unverified }
+      const entry = { accountId: user.account_id, action: 'password.reset', target: user.id, details } as const
+      await recordAudit(step, acting, entry)
+      return true
+    }),
+  )
 }
 
 /**
@@ -125,20 +126,22 @@ export async function findVerification(database: Database, digest: string): Prom
 
 /** Confirms the address once. Returns false if the token was used, replaced or has expired. */
 export function useVerification(database: Database, digest: string): Promise<boolean> {
-  return inTransaction(database, async step => {
-    // Locks the user's row first, like every other change of a user, so that two transactions cannot deadlock.
-    const [user] = await step<{ id: string; account_id: string }[]>`
+  return database.run(({ sql }) =>
+    sql.begin(async step => {
+      // Locks the user's row first, like every other change of a user, so that two transactions cannot deadlock.
+      const [user] = await step<{ id: string; account_id: string }[]>`
         select users.id, users.account_id from users join email_verifications on user_id = users.id
         where digest = ${digest} and email_verifications.email = users.email and removed_at is null
         for no key update of users`
-    if (user === undefined) return false
-    const used = await step`
+      if (user === undefined) return false
+      const used = await step`
         delete from email_verifications where digest = ${digest} and expires_at > clock_timestamp() returning user_id`
-    if (used.length === 0) return false
-    await step`update users set unverified_since = null, email_proven = true where id = ${user.id}`
-    await recordAudit(step, database, { accountId: user.account_id, action: 'email.confirmed', target: user.id })
-    return true
-  })
+      if (used.length === 0) return false
+      await step`update users set unverified_since = null, email_proven = true where id = ${user.id}`
+      await recordAudit(step, database, { accountId: user.account_id, action: 'email.confirmed', target: user.id })
+      return true
+    }),
+  )
 }
 
 /**
@@ -147,7 +150,7 @@ export function useVerification(database: Database, digest: string): Promise<boo
  * from a user of another account who has not; null = it is not proven.
  */
 export function releaseUnverified(database: Database, email: string, provenFor: string | null = null): Promise<void> {
-  return inTransaction(database, step => releaseUnverifiedIn(step, database, email, provenFor))
+  return database.run(({ sql }) => sql.begin(step => releaseUnverifiedIn(step, database, email, provenFor)))
 }
 
 /** The same within a transaction. */
@@ -178,14 +181,18 @@ export async function endUser(step: TransactionSql, by: Pick<Database, 'actor'>,
       unverified_since = null, password_sign_in_until = null
     where id = ${userId}`
   await endAccess(step, by, userId)
-  for (const table of ['project_members', 'totp_recovery_codes', 'totp_secrets', 'oidc_sign_ins'])
-    await step`delete from ${step(table)} where user_id = ${userId}`
+  await step`delete from project_members where user_id = ${userId}`
+  await step`delete from totp_recovery_codes where user_id = ${userId}`
+  await step`delete from totp_secrets where user_id = ${userId}`
+  await step`delete from oidc_sign_ins where user_id = ${userId}`
 }
 
 /** Ends all access of a user whose address was not confirmed or who is removed: sessions, keys, tokens, known addresses. */
 async function endAccess(step: TransactionSql, by: Pick<Database, 'actor'>, userId: string): Promise<void> {
-  for (const table of ['sessions', 'password_resets', 'email_verifications', 'known_addresses'])
-    await step`delete from ${step(table)} where user_id = ${userId}`
+  await step`delete from sessions where user_id = ${userId}`
+  await step`delete from password_resets where user_id = ${userId}`
+  await step`delete from email_verifications where user_id = ${userId}`
+  await step`delete from known_addresses where user_id = ${userId}`
   await step`delete from invitations where invited_by = ${userId} and accepted_at is null`
   await getRevokeKeys(step, by, userId)
 }

@@ -71,9 +71,7 @@ export function withdrawInvitation(
 
 /** Returns an account's open invitations, oldest first. */
 export function listInvitations(database: Database, accountId: string): Promise<ShownInvitation[]> {
-  return withAccountRls(
-    database,
-    accountId,
+  return withAccountRls(database, accountId).sql(
     sql => sql<ShownInvitation[]>`
       select id, email, role, project_id, project_role, iso_time(created_at) as created_at, iso_time(expires_at) as expires_at
       from invitations
@@ -109,7 +107,7 @@ export function acceptInvitation(
   },
 ): Promise<'accepted' | 'taken' | 'gone'> {
   const { digest, userId, passwordHash, emailProven } = accepted
-  return withAccountRls(database, accountId, async step => {
+  return withAccountRls(database, accountId).sql(async step => {
     await step`select 1 from accounts where id = ${accountId} for no key update`
     const [invitation] = await step<{ id: string }[]>`
         select id from invitations

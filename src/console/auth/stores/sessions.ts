@@ -10,7 +10,7 @@ import type { Clock } from '../../../core/ports.ts'
 import { createRecentMap } from '../../../core/text/recent-map.ts'
 import type { Database } from '../../../database/database.ts'
 import { changeAudited, recordAudit } from '../../../database/repositories/audit.ts'
-import { inTransaction, withAccountRls } from '../../../database/statement.ts'
+import { withAccountRls } from '../../../database/statement.ts'
 import type { Principal } from '../../../http/authentication.ts'
 import type { ShownSession } from '../schemas.ts'
 import { isKnownTo, rememberAddress } from './known-addresses.ts'
@@ -87,35 +87,37 @@ export function addressSubject(address: string): string {
 export function startSession(database: Database, session: NewSession): Promise<boolean> {
   const { id, accountId, userId, userAgent, tokenDigest, passwordHash, subjects, addressDigests, maximumHours } =
     session
-  return inTransaction(database, async step => {
-    // Independent statements are sent together, which shortens the lock on the row.
-    const holding = step`
+  return database.run(({ sql }) =>
+    sql.begin(async step => {
+      // Independent statements are sent together, which shortens the lock on the row.
+      const holding = step`
         select 1 from users
         where id = ${userId} and account_id = ${accountId} and removed_at is null and password_hash = ${passwordHash}
         for no key update`.execute()
-    const [user, isLocked] = await Promise.all([holding, anyLocked(step, subjects)])
-    if (user.length === 0 || (isLocked && !(await isKnownTo(step, userId, addressDigests)))) return false
-    const begun = step`
+      const [user, isLocked] = await Promise.all([holding, anyLocked(step, subjects)])
+      if (user.length === 0 || (isLocked && !(await isKnownTo(step, userId, addressDigests)))) return false
+      const begun = step`
         insert into sessions (id, account_id, user_id, user_agent, created_at, last_used_at, expires_at, ends_at)
         select ${id}, ${accountId}, ${userId}, ${userAgent}, now, now,
           least(now + make_interval(days => ${idleDays}), ends_at), ends_at
         from clock_timestamp() as now, lateral (select now + make_interval(hours => ${maximumHours}::int) as ends_at) as bound
       `.execute()
-    const named = step`
+      const named = step`
         insert into session_tokens (digest, session_id, created_at)
         values (${tokenDigest}, ${id}, clock_timestamp())`.execute()
-    const ended = step`
+      const ended = step`
         delete from sessions where user_id = ${userId} and (expires_at <= clock_timestamp() or id in (
           select id from sessions where user_id = ${userId} and expires_at > clock_timestamp() and scopes is null
           order by created_at desc, id desc offset ${maximumSessions}))`.execute()
-    // A running lockout stays for other network addresses; otherwise its cause would get ten more attempts.
-    const forgotten = step`
+      // A running lockout stays for other network addresses; otherwise its cause would get ten more attempts.
+      const forgotten = step`
         delete from sign_in_failures
         where subject = ${subjects[0] ?? ''} and (locked_until is null or locked_until <= clock_timestamp())`.execute()
-    const recorded = recordAudit(step, database, { accountId, action: 'session.created', target: id })
-    await Promise.all([begun, named, ended, forgotten, rememberAddress(step, userId, addressDigests), recorded])
-    return true
-  })
+      const recorded = recordAudit(step, database, { accountId, action: 'session.created', target: id })
+      await Promise.all([begun, named, ended, forgotten, rememberAddress(step, userId, addressDigests), recorded])
+      return true
+    }),
+  )
 }
 
 /** Deletes the failures of a subject and its lockout. */
@@ -201,9 +203,7 @@ export function listSessions(
   userId: string,
   current: string,
 ): Promise<ShownSession[]> {
-  return withAccountRls(
-    database,
-    accountId,
+  return withAccountRls(database, accountId).sql(
     sql => sql<ShownSession[]>`
       select id, user_agent, iso_time(created_at) as created_at, iso_time(last_used_at) as last_used_at,
         iso_time(expires_at) as expires_at, id = ${current} as current

@@ -7,7 +7,6 @@ import type { Role } from '../../../core/accounts/roles.ts'
 import type { SingleSignOnFailure } from '../../../core/accounts/single-sign-on.ts'
 import type { Database } from '../../../database/database.ts'
 import { recordAudit } from '../../../database/repositories/audit.ts'
-import { inTransaction } from '../../../database/statement.ts'
 import { releaseUnverifiedIn } from './email-links.ts'
 import { joinInvitedProject } from './invitations.ts'
 import { applyRole } from './users.ts'
@@ -76,7 +75,7 @@ type Outcome = { readonly userId: string } | { readonly failure: SingleSignOnFai
 
 /** Finds, links or creates the user whom the provider has identified, and applies the role of its groups. */
 export function identifyUser(database: Database, arrival: Arrival): Promise<Outcome> {
-  return inTransaction(database, step => identifyIn(step, arrival))
+  return database.run(({ sql }) => sql.begin(step => identifyIn(step, arrival)))
 }
 
 /** Returns the role that `identifyUser` would give, or its failure. Changes nothing. */

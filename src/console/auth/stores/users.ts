@@ -1,25 +1,35 @@
 /** Users of an account. Changes of a team are serialized by the account's row, so that its last owner stays. */
+import { and, asc, eq, isNull, sql, TransactionRollbackError } from 'drizzle-orm'
 import type { TransactionSql } from 'postgres'
-import type { Account, NewAccount, NewUser, User } from '../../../../drizzle/tables.ts'
 import { isAllowed, outranks, type Role } from '../../../core/accounts/roles.ts'
-import { type Database, isUniqueViolation } from '../../../database/database.ts'
+import type { ContinuePolicy, FallbackPolicy } from '../../../core/chat/chat.ts'
+import type { ConstraintsRow } from '../../../core/policy/constraints.ts'
+import type { AccountRuleRow } from '../../../core/policy/rules.ts'
+import type { Shadow } from '../../../core/usage/shadow.ts'
+import type { Database } from '../../../database/database.ts'
 import { recordAudit } from '../../../database/repositories/audit.ts'
-import { toColumns, typedRows, withAccountRls } from '../../../database/statement.ts'
+import { withAccountRls } from '../../../database/statement.ts'
+import { type Account, accounts, type NewAccount, type NewUser, type User, users } from '../../../database/tables.ts'
 import { revokeKeysBeyondRights } from '../../projects/store.ts'
 import { endUser } from './email-links.ts'
 
 /** Creates an account with its first user. Returns false and creates nothing if the email address already has one. */
 export function registerAccount(database: Database, account: NewAccount, owner: NewUser): Promise<boolean> {
-  return database.run(({ sql }) =>
-    sql
-      .begin(async step => {
-        await step`insert into accounts ${step(toColumns(account))}`
-        await step`insert into users ${step(toColumns(owner))}`
+  return database.run(({ orm }) =>
+    orm
+      .transaction(async step => {
+        await step.insert(accounts).values(account)
+        const made = await step
+          .insert(users)
+          .values(owner)
+          .onConflictDoNothing({ target: users.email })
+          .returning({ id: users.id })
+        if (made.length === 0) step.rollback()
         await recordAudit(step, database, { accountId: account.id, action: 'account.created', target: owner.id })
         return true
       })
       .catch(error => {
-        if (isUniqueViolation(error)) return false
+        if (error instanceof TransactionRollbackError) return false
         throw error
       }),
   )
@@ -27,51 +37,55 @@ export function registerAccount(database: Database, account: NewAccount, owner: 
 
 /** Returns an account; null = none. */
 export async function findAccount(database: Database, accountId: string): Promise<Account | null> {
-  const [account = null] = await withAccountRls(database, accountId, step =>
-    typedRows<Account>(step`select * from accounts where id = ${accountId}`),
+  const rows = await withAccountRls(database, accountId).orm(step =>
+    step.select().from(accounts).where(eq(accounts.id, accountId)).limit(1),
   )
-  return account
+  return rows[0] ?? null
 }
 
 /** Returns a user of the account; null if there is none of this ID or the user was removed. */
 export async function findUser(database: Database, accountId: string, userId: string): Promise<User | null> {
-  const [user = null] = await withAccountRls(database, accountId, step =>
-    typedRows<User>(
-      step`select * from users where id = ${userId} and account_id = ${accountId} and removed_at is null`,
-    ),
+  const rows = await withAccountRls(database, accountId).orm(step =>
+    step
+      .select()
+      .from(users)
+      .where(and(eq(users.id, userId), eq(users.accountId, accountId), isNull(users.removedAt)))
+      .limit(1),
   )
-  return user
+  return rows[0] ?? null
 }
 
 /** Changes the account's name and permissions. Takes effect in all instances within 1 s. */
 export async function changeSettings(
   database: Database,
   accountId: string,
-  settings: Partial<
-    Pick<
-      Account,
-      | 'name'
-      | 'web'
-      | 'hedge'
-      | 'baselineModel'
-      | 'shadow'
-      | 'requiresTotp'
-      | 'fallback'
-      | 'continue'
-      | 'constraints'
-      | 'rules'
-    >
-  >,
+  settings: {
+    readonly name?: string
+    readonly web?: boolean
+    readonly hedge?: boolean
+    /** Full name; null = the operator's. */
+    readonly baselineModel?: string | null
+    readonly shadow?: Shadow | null
+    readonly requiresTotp?: boolean
+    readonly fallback?: FallbackPolicy | null
+    readonly continue?: ContinuePolicy | null
+    readonly constraints?: ConstraintsRow | null
+    readonly rules?: AccountRuleRow[] | null
+  },
 ): Promise<void> {
-  await withAccountRls(database, accountId, async step => {
-    await step`
-      update accounts set ${step(toColumns(settings))}, updated_at = clock_timestamp() where id = ${accountId}`
+  await withAccountRls(database, accountId).orm(async step => {
+    await step
+      .update(accounts)
+      .set({ ...settings, updatedAt: sql`clock_timestamp()` })
+      .where(eq(accounts.id, accountId))
     const { requiresTotp, baselineModel, shadow, constraints, rules, ...others } = settings
     const details = {
-      ...{ ...others, requires_two_factor: requiresTotp, baseline_model: baselineModel },
-      constraints: constraints === undefined ? undefined : JSON.stringify(constraints),
-      rules: rules === undefined ? undefined : JSON.stringify(rules?.map(({ name }) => name) ?? []),
-      shadow: shadow === undefined ? undefined : JSON.stringify(shadow),
+      ...others,
+      ...(constraints === undefined ? {} : { constraints: JSON.stringify(constraints) }),
+      ...(rules === undefined ? {} : { rules: JSON.stringify(rules?.map(({ name }) => name) ?? []) }),
+      ...(requiresTotp === undefined ? {} : { requires_two_factor: requiresTotp }),
+      ...(baselineModel === undefined ? {} : { baseline_model: baselineModel }),
+      ...(shadow === undefined ? {} : { shadow: JSON.stringify(shadow) }),
     }
     await recordAudit(step, database, { accountId, action: 'account.changed', details })
   })
@@ -79,9 +93,13 @@ export async function changeSettings(
 
 /** Returns an account's users, oldest first; at most 1,000. */
 export function listUsers(database: Database, accountId: string): Promise<User[]> {
-  return withAccountRls(database, accountId, step =>
-    typedRows<User>(step`
-      select * from users where account_id = ${accountId} and removed_at is null order by created_at, id limit 1000`),
+  return withAccountRls(database, accountId).orm(step =>
+    step
+      .select()
+      .from(users)
+      .where(and(eq(users.accountId, accountId), isNull(users.removedAt)))
+      .orderBy(asc(users.createdAt), asc(users.id))
+      .limit(1000),
   )
 }
 
@@ -105,7 +123,7 @@ export function changePassword(
   },
 ): Promise<boolean> {
   const { isByOperator = false } = change
-  return withAccountRls(database, accountId, async step => {
+  return withAccountRls(database, accountId).sql(async step => {
     const changed = await step`
         update users set password_hash = ${change.newHash},
           unverified_since = case when ${isByOperator}::boolean then null else unverified_since end,
@@ -129,9 +147,7 @@ export async function rehash(
   userId: string,
   hashes: { readonly from: string; readonly to: string },
 ): Promise<void> {
-  await withAccountRls(
-    database,
-    accountId,
+  await withAccountRls(database, accountId).sql(
     query => query`
       update users set password_hash = ${hashes.to}
       where id = ${userId} and account_id = ${accountId} and password_hash = ${hashes.from}`,
@@ -202,7 +218,7 @@ function onTeam(
   userId: string,
   change: (step: TransactionSql, roles: RolesInTeam) => Promise<TeamChange>,
 ): Promise<TeamChange> {
-  return withAccountRls(database, accountId, async step => {
+  return withAccountRls(database, accountId).sql(async step => {
     await step`select 1 from accounts where id = ${accountId} for no key update`
     const rows = await step<{ actor: Role | null; target: Role | null; owners: number }[]>`
         select max(role) filter (where id = ${actorId}) as actor, max(role) filter (where id = ${userId}) as target,

@@ -1,12 +1,13 @@
 /**
  * Stored emails about money and alerts: written in the transaction that causes them, claimed by one sender, marked after sending.
  */
-import type { TransactionSql } from 'postgres'
-import type { Account } from '../../../../drizzle/tables.ts'
+import { and, eq, sql } from 'drizzle-orm'
 import type { AlertEmail } from '../../../core/alerts/alerts.ts'
 import type { InvoiceStatus } from '../../../core/billing/billing.ts'
 import type { BillingNotice, Dues } from '../../../core/billing/grace.ts'
 import type { Database } from '../../../database/database.ts'
+import type { Transaction } from '../../../database/statement.ts'
+import { type Account, emailNotices, users } from '../../../database/tables.ts'
 
 /** Converts an account row to the dues that `core/billing/grace.ts` reads. */
 export function toDues(account: Pick<Account, 'plan' | 'graceEndsAt' | 'unpaidSince'>): Dues {
@@ -19,17 +20,28 @@ export function toDues(account: Pick<Account, 'plan' | 'graceEndsAt' | 'unpaidSi
 
 /** Stores the notices for each owner of the account. Storing one again changes nothing. */
 export async function noteNotices(
-  step: TransactionSql,
+  step: Transaction,
   accountId: string,
   notices: readonly BillingNotice[],
   at: number,
 ): Promise<void> {
-  for (const { kind, subject, dueAt } of notices)
-    await step`
-      insert into email_notices (account_id, kind, subject, user_id, due_at, created_at)
-      select ${accountId}, ${kind}, ${subject}, id, ${new Date(dueAt)}, ${new Date(at)} from users
-      where account_id = ${accountId} and role = 'owner' and removed_at is null
-      on conflict do nothing`
+  if (notices.length === 0) return
+  const owners = await step
+    .select({ userId: users.id })
+    .from(users)
+    .where(and(eq(users.accountId, accountId), eq(users.role, 'owner'), sql`${users.removedAt} is null`))
+  if (owners.length === 0) return
+  const rows = notices.flatMap(({ kind, subject, dueAt }) =>
+    owners.map(({ userId }) => ({
+      accountId,
+      kind,
+      subject,
+      userId,
+      dueAt: new Date(dueAt),
+      createdAt: new Date(at),
+    })),
+  )
+  await step.insert(emailNotices).values(rows).onConflictDoNothing()
 }
 
 /** A notice that this process may send, with the current state that it describes. */
@@ -125,13 +137,16 @@ export async function settleNotice(
   { accountId, kind, subject, userId }: ClaimedNotice,
   outcome: NoticeOutcome,
 ): Promise<void> {
-  const dueAt = outcome.status === 'pending' ? new Date(outcome.dueAt) : null
-  await database.run(({ sql }) => {
-    const isNotice = sql`
-      account_id = ${accountId} and kind = ${kind} and subject = ${subject} and user_id = ${userId}`
-    return kind === 'alert' && dueAt === null
-      ? sql`delete from email_notices where ${isNotice}`
-      : sql`
-          update email_notices set status = ${outcome.status}, due_at = coalesce(${dueAt}, due_at) where ${isNotice}`
-  })
+  const isNotice = and(
+    eq(emailNotices.accountId, accountId),
+    eq(emailNotices.kind, kind),
+    eq(emailNotices.subject, subject),
+    eq(emailNotices.userId, userId),
+  )
+  const change = outcome.status === 'pending' ? { dueAt: new Date(outcome.dueAt) } : { status: outcome.status }
+  await database.run(({ orm }) =>
+    kind === 'alert' && outcome.status !== 'pending'
+      ? orm.delete(emailNotices).where(isNotice)
+      : orm.update(emailNotices).set(change).where(isNotice),
+  )
 }

@@ -3,8 +3,7 @@
  * of two concurrent changes sees the first. `core/billing/billing.ts` makes the decisions. IDs and times are
  * parameters.
  */
-import type { TransactionSql } from 'postgres'
-import type { Account, PaymentMethodRow } from '../../../../drizzle/tables.ts'
+import { and, asc, eq, isNull, sql } from 'drizzle-orm'
 import type { Actor } from '../../../core/audit/audit.ts'
 import {
   type BillingEvent,
@@ -15,9 +14,18 @@ import {
 } from '../../../core/billing/billing.ts'
 import { graceNotices } from '../../../core/billing/grace.ts'
 import { toUsd } from '../../../core/usage/money.ts'
-import { type Database, isUniqueViolation } from '../../../database/database.ts'
+import type { Database } from '../../../database/database.ts'
 import { recordAudit } from '../../../database/repositories/audit.ts'
-import { inTransaction, toColumns, typedRows, withAccountRls } from '../../../database/statement.ts'
+import { type Transaction, withAccountRls } from '../../../database/statement.ts'
+import {
+  type Account,
+  accounts,
+  billingCycles,
+  invoices,
+  type PaymentMethodRow,
+  paymentMethods,
+  planChanges,
+} from '../../../database/tables.ts'
 import { addSoftCapAlerts } from '../../alerts/store.ts'
 import { noteNotices, toDues } from './billing-notices.ts'
 
@@ -29,8 +37,16 @@ export const workDeadlineMs = 10_000
 const billingLock = 7_245_001_503
 
 /** Returns an account's billing; null if there is no such account. */
-export function findBilling(database: Database, accountId: string): Promise<BillingAccount | null> {
-  return withAccountRls(database, accountId, step => readBilling(step, accountId))
+export async function findBilling(database: Database, accountId: string): Promise<BillingAccount | null> {
+  const rows = await withAccountRls(database, accountId).orm(step =>
+    step
+      .select({ account: accounts, method: paymentMethods })
+      .from(accounts)
+      .leftJoin(paymentMethods, and(eq(paymentMethods.accountId, accounts.id), isNull(paymentMethods.removedAt)))
+      .where(eq(accounts.id, accountId))
+      .limit(1),
+  )
+  return rows[0] ?? null
 }
 
 /** Converts an account to the state that `core/billing/billing.ts` reads. */
@@ -78,20 +94,17 @@ export type BillingOutcome = 'done' | 'conflict' | 'not_found' | 'taken' | Billi
 
 /** Changes plan or payment method. The row lock and the version reject the second of two concurrent changes. */
 export function changeBilling(database: Database, accountId: string, change: BillingChange): Promise<BillingOutcome> {
-  return withAccountRls(
-    database,
-    accountId,
-    step => changeBillingInTransaction(step, accountId, { actor: database.actor, ...change }),
-    workDeadlineMs,
-  ).catch(error => {
-    if (isUniqueViolation(error)) return 'taken'
-    throw error
-  })
+  return withAccountRls(database, accountId)
+    .orm(step => changeBillingInTransaction(step, accountId, { actor: database.actor, ...change }), workDeadlineMs)
+    .catch(error => {
+      if (isTaken(error)) return 'taken'
+      throw error
+    })
 }
 
 /** The same inside a transaction. */
 export async function changeBillingInTransaction(
-  step: TransactionSql,
+  step: Transaction,
   accountId: string,
   change: BillingChange,
 ): Promise<BillingOutcome> {
@@ -105,18 +118,30 @@ export async function changeBillingInTransaction(
   // Changes that are only due to time are written by the worker: a rejection writes nothing.
   if (after.refusal !== null) return after.refusal
   if ((isNew || event === 'method_removed') && found.method !== null)
-    await step`update payment_methods set removed_at = ${new Date(at)} where id = ${found.method.id}`
+    await step
+      .update(paymentMethods)
+      .set({ removedAt: new Date(at) })
+      .where(eq(paymentMethods.id, found.method.id))
   if (isNew) {
-    await step`insert into payment_methods ${step(toColumns({ createdAt: new Date(at), ...method, accountId }))}`
+    await step.insert(paymentMethods).values({ createdAt: new Date(at), ...method, accountId })
     // Collection of unpaid invoices is retried at once.
-    await step`update invoices set updated_at = ${epochStart} where account_id = ${accountId} and status = 'unpaid'`
+    await step
+      .update(invoices)
+      .set({ updatedAt: epochStart })
+      .where(and(eq(invoices.accountId, accountId), eq(invoices.status, 'unpaid')))
   }
   await writeState(step, found, after, at, newId)
   if (after.change !== null) {
     const { version, from, to, effectiveAt } = after.change
-    await step`
-      insert into plan_changes (account_id, version, from_plan, to_plan, user_id, requested_at, effective_at)
-      values (${accountId}, ${version}, ${from}, ${to}, ${userId}, ${new Date(at)}, ${new Date(effectiveAt)})`
+    await step.insert(planChanges).values({
+      accountId,
+      version,
+      fromPlan: from,
+      toPlan: to,
+      userId,
+      requestedAt: new Date(at),
+      effectiveAt: new Date(effectiveAt),
+    })
     const details = { from, to, effective_at: new Date(effectiveAt).toISOString() }
     await recordAudit(step, change, { accountId, action: 'plan.changed', details })
   }
@@ -133,22 +158,18 @@ function isSame(known: PaymentMethodRow | null, method: NewMethod): boolean {
 }
 
 /** Returns an account's billing and locks its row until the transaction ends; null = no such account. */
-export async function lockBilling(step: TransactionSql, accountId: string): Promise<BillingAccount | null> {
-  await step`select 1 from accounts where id = ${accountId} for no key update`
-  return readBilling(step, accountId)
-}
-
-/** The same without a lock. */
-export async function readBilling(step: TransactionSql, accountId: string): Promise<BillingAccount | null> {
-  const [account] = await typedRows<Account>(step`select * from accounts where id = ${accountId}`)
-  const [method = null] = await typedRows<PaymentMethodRow>(
-    step`select * from payment_methods where account_id = ${accountId} and removed_at is null`,
-  )
-  return account === undefined ? null : { account, method }
+export async function lockBilling(step: Transaction, accountId: string): Promise<BillingAccount | null> {
+  const [account] = await step.select().from(accounts).where(eq(accounts.id, accountId)).for('no key update')
+  if (account === undefined) return null
+  const [method] = await step
+    .select()
+    .from(paymentMethods)
+    .where(and(eq(paymentMethods.accountId, accountId), isNull(paymentMethods.removedAt)))
+  return { account, method: method ?? null }
 }
 
 async function writeState(
-  step: TransactionSql,
+  step: Transaction,
   { account }: BillingAccount,
   { state, opened }: Transition,
   at: number,
@@ -156,22 +177,37 @@ async function writeState(
 ): Promise<void> {
   const { plan, version, cycle, planAfterCycle, graceEndsAt } = state
   const { id: accountId } = account
-  await step`
-    update accounts set plan = ${plan}, version = ${version}, cycle_started_at = ${findDate(cycle?.startsAt)},
-      cycle_ends_at = ${findDate(cycle?.endsAt)}, plan_after_cycle = ${planAfterCycle},
-      grace_ends_at = ${findDate(graceEndsAt)}, updated_at = clock_timestamp()
-    where id = ${accountId}`
+  await step
+    .update(accounts)
+    .set({
+      plan,
+      version,
+      cycleStartedAt: findDate(cycle?.startsAt),
+      cycleEndsAt: findDate(cycle?.endsAt),
+      planAfterCycle,
+      graceEndsAt: findDate(graceEndsAt),
+      updatedAt: sql`clock_timestamp()`,
+    })
+    .where(eq(accounts.id, accountId))
   const before = toDues(account)
   await noteNotices(step, accountId, graceNotices(before, { ...before, plan, graceEndsAt }, at), at)
   for (const { startsAt, endsAt } of opened)
-    await step`
-      insert into billing_cycles (id, account_id, starts_at, ends_at)
-      values (${newId('cyc')}, ${accountId}, ${new Date(startsAt)}, ${new Date(endsAt)})
-      on conflict (account_id, starts_at) do nothing`
+    await step
+      .insert(billingCycles)
+      .values({ id: newId('cyc'), accountId, startsAt: new Date(startsAt), endsAt: new Date(endsAt) })
+      .onConflictDoNothing({ target: [billingCycles.accountId, billingCycles.startsAt] })
 }
 
 function findDate(at: number | null | undefined): Date | null {
   return at == null ? null : new Date(at)
+}
+
+const uniqueViolation = '23505'
+
+function isTaken(error: unknown): boolean {
+  for (let at = error, depth = 0; at instanceof Error && depth < 4; at = at.cause, depth++)
+    if ('code' in at && at.code === uniqueViolation) return true
+  return false
 }
 
 /**
@@ -184,9 +220,11 @@ export async function setSoftCap(
   microcents: number | null,
   newId: (prefix: string) => string,
 ): Promise<void> {
-  await withAccountRls(database, accountId, async step => {
-    await step`
-      update accounts set soft_cap_microcents = ${microcents}, updated_at = clock_timestamp() where id = ${accountId}`
+  await withAccountRls(database, accountId).orm(async step => {
+    await step
+      .update(accounts)
+      .set({ softCapMicrocents: microcents, updatedAt: sql`clock_timestamp()` })
+      .where(eq(accounts.id, accountId))
     const details = { monthly_usd: microcents === null ? null : toUsd(microcents) }
     await recordAudit(step, database, { accountId, action: 'soft_cap.changed', details })
     if (microcents !== null) await addSoftCapAlerts(step, database, accountId, [newId('alr'), newId('alr')])
@@ -198,14 +236,14 @@ export async function setSoftCap(
  * such account.
  */
 export async function keepCustomer(database: Database, accountId: string, customerId: string): Promise<string | null> {
-  const [row] = await withAccountRls(
-    database,
-    accountId,
-    step => step<{ id: string }[]>`
-      update accounts set stripe_customer_id = coalesce(stripe_customer_id, ${customerId}) where id = ${accountId}
-      returning stripe_customer_id as id`,
+  const rows = await withAccountRls(database, accountId).orm(step =>
+    step
+      .update(accounts)
+      .set({ stripeCustomerId: sql`coalesce(${accounts.stripeCustomerId}, ${customerId})` })
+      .where(eq(accounts.id, accountId))
+      .returning({ customerId: accounts.stripeCustomerId }),
   )
-  return row?.id ?? null
+  return rows[0]?.customerId ?? null
 }
 
 /**
@@ -214,8 +252,12 @@ export async function keepCustomer(database: Database, accountId: string, custom
  */
 export function rollCycles(database: Database, at: number, newId: (prefix: string) => string): Promise<number> {
   return withSingletonLock(database, 0, async step => {
-    const due = await step<{ id: string }[]>`
-      select id from accounts where cycle_ends_at <= ${new Date(at)} order by cycle_ends_at limit 100`
+    const due = await step
+      .select({ id: accounts.id })
+      .from(accounts)
+      .where(sql`${accounts.cycleEndsAt} <= ${new Date(at).toISOString()}::text::timestamptz`)
+      .orderBy(asc(accounts.cycleEndsAt))
+      .limit(100)
     for (const { id } of due) {
       const found = await lockBilling(step, id)
       if (found !== null) await writeState(step, found, transition(getState(found), 'time_passed', at), at, newId)
@@ -231,14 +273,16 @@ export function rollCycles(database: Database, at: number, newId: (prefix: strin
 export function withSingletonLock<T>(
   database: Database,
   otherwise: T,
-  work: (step: TransactionSql) => Promise<T>,
+  work: (step: Transaction) => Promise<T>,
 ): Promise<T> {
-  return inTransaction(
-    database,
-    async step => {
-      const [lock] = await step<{ held: boolean }[]>`select pg_try_advisory_xact_lock(${billingLock}::bigint) as held`
-      return lock?.held === true ? work(step) : otherwise
-    },
+  return database.run(
+    ({ orm }) =>
+      orm.transaction(async step => {
+        const [lock] = await step.execute<{ held: boolean }>(
+          sql`select pg_try_advisory_xact_lock(${billingLock}::bigint) as held`,
+        )
+        return lock?.held === true ? work(step) : otherwise
+      }),
     workDeadlineMs,
   )
 }

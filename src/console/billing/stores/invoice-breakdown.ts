@@ -2,9 +2,9 @@
  * The usage of an invoice by key, tag, member or dialect, from the same rows as its lines per model: daily totals for
  * whole UTC days, records for the rest. Only records have the dialect.
  */
-import type { Sql, TransactionSql } from 'postgres'
+import { type SQL, sql } from 'drizzle-orm'
 import type { Database } from '../../../database/database.ts'
-import { typedRows, withAccountRls } from '../../../database/statement.ts'
+import { type Transaction, withAccountRls } from '../../../database/statement.ts'
 import { type BreakdownDimension, type BreakdownLine, toBreakdown } from '../schemas.ts'
 import { workDeadlineMs } from './billing.ts'
 import { cycleParts, findInvoice, getBilledPart } from './invoices.ts'
@@ -27,17 +27,15 @@ export async function breakDownInvoice(
 ): Promise<readonly BreakdownLine[] | null> {
   const found = await findInvoice(database, accountId, invoiceId)
   if (found === null) return null
-  const { lines } = found
+  const { lines, cycle } = found
   // The invoice itself is by model.
   if (by === 'model')
     return toBreakdown(
       lines.map(line => ({ ...line, kind: 'usage', id: line.model === '' ? null : line.model, name: null })),
       lines,
     )
-  const used = await withAccountRls(
-    database,
-    accountId,
-    async step => usageBy(step, accountId, { by, tagName, period: await getBilledPart(step, found) }),
+  const used = await withAccountRls(database, accountId).orm(
+    async step => usageBy(step, accountId, { by, tagName, period: await getBilledPart(step, cycle) }),
     workDeadlineMs,
   )
   return toBreakdown(used, lines)
@@ -49,12 +47,11 @@ type Wanted = {
   readonly period: { readonly startsAt: number; readonly endsAt: number }
 }
 
-function usageBy(step: TransactionSql, accountId: string, { by, tagName, period }: Wanted) {
-  const summed = (type: ReturnType<Sql>) => listed(step, name => step`sum(${step(name)})${type} as ${step(name)}`)
-  return typedRows<BreakdownLine>(step`
-    with used as materialized (${rowsBy(step, accountId, by, { tagName, period })}),
+async function usageBy(step: Transaction, accountId: string, { by, tagName, period }: Wanted) {
+  const rows = await step.execute<Row>(sql`
+    with used as materialized (${rowsBy(accountId, by, { tagName, period })}),
     units as (
-      select unit, ${summed(step``)}
+      select unit, ${summed(sql``)}
       from used
       -- As in the invoice: requests that no model served count if one of them cost something.
       where model <> '' or (select sum(billed_microcents) from used where model = '') > 0
@@ -65,11 +62,35 @@ function usageBy(step: TransactionSql, accountId: string, { by, tagName, period 
       select *, case when unit is null then 'untagged' when place > ${maximumValues}::int then 'others' else 'usage' end as kind
       from ranked
     ), lines as (
-      select kind, case when kind = 'usage' then unit end as unit, ${summed(step`::float8`)} from kinds group by 1, 2
+      select kind, case when kind = 'usage' then unit end as unit, ${summed(sql`::float8`)} from kinds group by 1, 2
     )
-    select kind, nullif(unit, '') as id, ${getName(step, by)} as name, requests, input_tokens, cached_input_tokens,
-      output_tokens, reasoning_tokens, billed_microcents as amount_microcents
-    from lines where requests <> 0 or billed_microcents <> 0`)
+    select lines.*, ${getName(by)} as name from lines
+    where requests <> 0 or billed_microcents <> 0`)
+  return rows.map(
+    (row): BreakdownLine => ({
+      kind: row.kind,
+      id: row.unit === '' ? null : row.unit,
+      name: row.name,
+      requests: row.requests,
+      inputTokens: row.input_tokens,
+      cachedInputTokens: row.cached_input_tokens,
+      outputTokens: row.output_tokens,
+      reasoningTokens: row.reasoning_tokens,
+      amountMicrocents: row.billed_microcents,
+    }),
+  )
+}
+
+type Row = {
+  readonly kind: BreakdownLine['kind']
+  readonly unit: string | null
+  readonly name: string | null
+  readonly requests: number
+  readonly input_tokens: number
+  readonly cached_input_tokens: number
+  readonly output_tokens: number
+  readonly reasoning_tokens: number
+  readonly billed_microcents: number
 }
 
 const sums = [
@@ -81,21 +102,18 @@ const sums = [
   'billed_microcents',
 ] as const
 
-/** SQL for each sum, separated by commas. */
-const listed = (sql: TransactionSql, toSql: (name: string) => ReturnType<Sql>) =>
-  sums.map((name, at) => (at === 0 ? toSql(name) : sql`, ${toSql(name)}`))
+const summed = (type: SQL) =>
+  sql.join(
+    sums.map(name => sql`sum(${sql.identifier(name)})${type} as ${sql.identifier(name)}`),
+    sql`, `,
+  )
 
 /** Rows of (unit, model, sums); unit null = requests without the tag. */
-function rowsBy(
-  sql: TransactionSql,
-  accountId: string,
-  by: Wanted['by'],
-  { tagName, period }: Omit<Wanted, 'by'>,
-): ReturnType<Sql> {
-  const { wholeDays, partialDays, wholePeriod } = cycleParts(sql, period)
+function rowsBy(accountId: string, by: Wanted['by'], { tagName, period }: Omit<Wanted, 'by'>): SQL {
+  const { wholeDays, partialDays, wholePeriod } = cycleParts(period)
   const recorded = sql`case when model = '' then '' else provider || '/' || model end as model, 1 as requests,
     input_tokens, cached_input_tokens, output_tokens, reasoning_tokens, billed_microcents`
-  const daily = sql`model, ${sql(sums)}`
+  const daily = sql`model, ${sql.join(sums.map(sql.identifier), sql`, `)}`
   const own = sql`account_id = ${accountId}`
   if (by === 'dialect')
     return sql`select coalesce(dialect, '') as unit, ${recorded} from usage_records where ${own} and ${wholePeriod}`
@@ -116,7 +134,10 @@ function rowsBy(
     union all
     select ${`${name}=`}::text || (tags ->> ${name}::text), ${recorded} from usage_records
     where ${own} and ${partialDays} and jsonb_exists(tags, ${name})`
-  const negated = listed(sql, name => sql`- ${sql(name)}`)
+  const negated = sql.join(
+    sums.map(field => sql`- ${sql.identifier(field)}`),
+    sql`, `,
+  )
   // Requests without the tag are all requests less those with it.
   return sql`
     select null::text as unit, ${daily} from usage_daily where ${own} and ${wholeDays}
@@ -128,7 +149,7 @@ function rowsBy(
     select null, model, ${negated} from (${tagged}) as subtracted`
 }
 
-function getName(sql: TransactionSql, by: Wanted['by']): ReturnType<Sql> {
+function getName(by: Wanted['by']): SQL {
   if (by === 'key') return sql`(select api_keys.name from api_keys where id = unit)`
   if (by === 'member') return sql`(select email from users where id = unit)`
   return sql`null::text`

@@ -1,6 +1,6 @@
 /** Invoices of settled billing cycles: creation, collection and reading. IDs and times are parameters. */
-import type { TransactionSql } from 'postgres'
-import type { BillingCycle, Invoice, InvoiceLine, PaymentMethodRow } from '../../../../drizzle/tables.ts'
+import { and, asc, desc, eq, gt, isNull, lt, min, or, sql } from 'drizzle-orm'
+import type { PostgresJsDatabase } from 'drizzle-orm/postgres-js'
 import {
   graceMs,
   invoiceTotals,
@@ -12,8 +12,20 @@ import { collectionWaitMs } from '../../../core/billing/grace.ts'
 import { dayMs, formatDay } from '../../../core/text/utc-days.ts'
 import type { Database } from '../../../database/database.ts'
 import { enqueueEvent } from '../../../database/repositories/audit.ts'
-import { inTransaction, toColumns, typedRows, withAccountRls } from '../../../database/statement.ts'
-import { epochStart, readBilling, withSingletonLock, workDeadlineMs } from './billing.ts'
+import { type Transaction, withAccountRls } from '../../../database/statement.ts'
+import {
+  accounts,
+  type BillingCycle,
+  billingCycles,
+  type Invoice,
+  type InvoiceLine,
+  invoiceLines as invoiceLineRows,
+  invoices,
+  type PaymentMethodRow,
+  paymentMethods,
+  planChanges,
+} from '../../../database/tables.ts'
+import { epochStart, withSingletonLock, workDeadlineMs } from './billing.ts'
 
 /** Returns the amounts of a running cycle so far. */
 export async function spentInCycle(
@@ -21,7 +33,10 @@ export async function spentInCycle(
   accountId: string,
   cycle: { readonly startsAt: number; readonly endsAt: number },
 ): Promise<number> {
-  const lines = await withAccountRls(database, accountId, step => usageByModel(step, accountId, cycle), workDeadlineMs)
+  const lines = await withAccountRls(database, accountId).orm(
+    step => usageByModel(step, accountId, cycle),
+    workDeadlineMs,
+  )
   return invoiceTotals(lines).totalMicrocents
 }
 
@@ -30,15 +45,15 @@ export async function spentInCycle(
  * the two partial days, records are summed. One statement, one snapshot.
  */
 async function usageByModel(
-  step: TransactionSql,
+  step: Pick<PostgresJsDatabase, 'execute'>,
   accountId: string,
   period: { readonly startsAt: number; readonly endsAt: number },
 ): Promise<LineSums[]> {
-  const { wholeDays, partialDays } = cycleParts(step, period)
-  return typedRows(step`
+  const { wholeDays, partialDays } = cycleParts(period)
+  const rows = await step.execute<SumsRow>(sql`
     select model, sum(requests)::float8 as requests, sum(input_tokens)::float8 as input_tokens,
       sum(cached_input_tokens)::float8 as cached_input_tokens, sum(output_tokens)::float8 as output_tokens,
-      sum(reasoning_tokens)::float8 as reasoning_tokens, sum(billed_microcents)::int8 as amount_microcents
+      sum(reasoning_tokens)::float8 as reasoning_tokens, sum(billed_microcents)::text as billed
     from (
       select model, requests, input_tokens, cached_input_tokens, output_tokens, reasoning_tokens, billed_microcents
       from usage_daily
@@ -51,26 +66,44 @@ async function usageByModel(
     ) as used
     group by model
     having model <> '' or sum(billed_microcents) > 0`)
+  return rows.map(row => ({
+    model: row.model,
+    requests: row.requests,
+    inputTokens: row.input_tokens,
+    cachedInputTokens: row.cached_input_tokens,
+    outputTokens: row.output_tokens,
+    reasoningTokens: row.reasoning_tokens,
+    amountMicrocents: Number(row.billed),
+  }))
 }
 
 /**
  * SQL conditions for a period from `startsAt` up to `endsAt`: its whole UTC days in the daily totals, the records of its
  * partial days, and all its records.
  */
-export function cycleParts(
-  step: TransactionSql,
-  { startsAt, endsAt }: { readonly startsAt: number; readonly endsAt: number },
-) {
-  const wholeDay = (day: number) => step`(date '1970-01-01' + ${day}::int)`
+export function cycleParts({ startsAt, endsAt }: { readonly startsAt: number; readonly endsAt: number }) {
   const [firstWhole, lastWhole] = [wholeDay(Math.ceil(startsAt / dayMs)), wholeDay(formatDay(endsAt))]
-  const wholePeriod = step`at >= ${new Date(startsAt)} and at < ${new Date(endsAt)}`
+  const wholePeriod = sql`at >= ${instant(startsAt)} and at < ${instant(endsAt)}`
   return {
     wholePeriod,
-    wholeDays: step`day >= ${firstWhole} and day < ${lastWhole}`,
-    partialDays: step`${wholePeriod}
+    wholeDays: sql`day >= ${firstWhole} and day < ${lastWhole}`,
+    partialDays: sql`${wholePeriod}
       and (at < ${firstWhole}::timestamp at time zone 'UTC' or at >= ${lastWhole}::timestamp at time zone 'UTC')`,
   }
 }
+
+type SumsRow = {
+  readonly model: string
+  readonly requests: number
+  readonly input_tokens: number
+  readonly cached_input_tokens: number
+  readonly output_tokens: number
+  readonly reasoning_tokens: number
+  readonly billed: string
+}
+
+const instant = (at: number) => sql`${new Date(at).toISOString()}::text::timestamptz`
+const wholeDay = (day: number) => sql`(date '1970-01-01' + ${day}::int)`
 
 /**
  * Creates the invoice of the oldest settled cycle. Null if there is none, or another instance is creating it. The cycle of a
@@ -78,18 +111,25 @@ export function cycleParts(
  */
 export function closeCycle(database: Database, at: number, newId: (prefix: string) => string): Promise<Invoice | null> {
   return withSingletonLock<Invoice | null>(database, null, async step => {
-    const settled = new Date(at - settlementDelayMs)
-    const [cycle] = await typedRows<BillingCycle>(step`
-      select * from billing_cycles
-      where closed_at is null and (ends_at <= ${settled} or exists (
-        select from accounts where accounts.id = account_id and deleted_at <= ${settled}))
-      order by ends_at limit 1 for update`)
+    const [cycle] = await step
+      .select()
+      .from(billingCycles)
+      .where(
+        and(
+          isNull(billingCycles.closedAt),
+          sql`(${billingCycles.endsAt} <= ${instant(at - settlementDelayMs)} or exists (
+            select from accounts where accounts.id = ${billingCycles.accountId} and deleted_at <= ${instant(at - settlementDelayMs)}))`,
+        ),
+      )
+      .orderBy(asc(billingCycles.endsAt))
+      .limit(1)
+      .for('update')
     return cycle === undefined ? null : invoiceFor(step, cycle, at, newId)
   })
 }
 
 async function invoiceFor(
-  step: TransactionSql,
+  step: Transaction,
   cycle: BillingCycle,
   at: number,
   newId: (prefix: string) => string,
@@ -101,33 +141,43 @@ async function invoiceFor(
   const issuedAt = new Date(at)
   // An invoice of 0 cents is paid.
   const isPaid = totals.totalCents === 0
-  const made = {
-    ...{ id: newId('inv'), accountId, cycleId: cycle.id, status: isPaid ? 'paid' : 'open', ...totals },
-    ...{ issuedAt, paidAt: isPaid ? issuedAt : null, updatedAt: epochStart },
-  }
-  const [invoice] = await typedRows<Invoice>(
-    step`insert into invoices ${step(toColumns(made))} on conflict (cycle_id) do nothing returning *`,
-  )
-  if (invoice !== undefined)
-    for (const line of lines)
-      await step`insert into invoice_lines ${step(toColumns({ ...line, invoiceId: invoice.id }))}`
+  const [invoice] = await step
+    .insert(invoices)
+    .values({
+      id: newId('inv'),
+      accountId,
+      cycleId: cycle.id,
+      status: isPaid ? 'paid' : 'open',
+      ...totals,
+      issuedAt,
+      paidAt: isPaid ? issuedAt : null,
+      updatedAt: epochStart,
+    })
+    .onConflictDoNothing({ target: invoices.cycleId })
+    .returning()
+  if (invoice !== undefined && lines.length > 0)
+    await step.insert(invoiceLineRows).values(lines.map(line => ({ ...line, invoiceId: invoice.id })))
   if (invoice !== undefined)
     await enqueueEvent(step, accountId, {
       type: 'invoice.issued',
       data: { invoice_id: invoice.id, total_usd: invoice.totalCents / 100, status: invoice.status },
     })
-  await step`update billing_cycles set closed_at = ${issuedAt} where id = ${cycle.id}`
+  await step.update(billingCycles).set({ closedAt: issuedAt }).where(eq(billingCycles.id, cycle.id))
   return invoice ?? null
 }
 
 /** Returns the usage of the previous cycle in the ledger and as invoiced. */
-async function earlierUsage(step: TransactionSql, { accountId, startsAt }: BillingCycle) {
-  const [found] = await typedRows<BillingCycle & { readonly invoiceId: string }>(step`
-    select cycle.*, invoices.id as invoice_id from billing_cycles as cycle join invoices on cycle_id = cycle.id
-    where cycle.account_id = ${accountId} and starts_at < ${startsAt} order by starts_at desc limit 1`)
+async function earlierUsage(step: Transaction, { accountId, startsAt }: BillingCycle) {
+  const [found] = await step
+    .select({ cycle: billingCycles, invoiceId: invoices.id })
+    .from(billingCycles)
+    .innerJoin(invoices, eq(invoices.cycleId, billingCycles.id))
+    .where(and(eq(billingCycles.accountId, accountId), lt(billingCycles.startsAt, startsAt)))
+    .orderBy(desc(billingCycles.startsAt))
+    .limit(1)
   if (found === undefined) return null
   return {
-    used: await usageByModel(step, accountId, await getBilledPart(step, found)),
+    used: await usageByModel(step, accountId, await getBilledPart(step, found.cycle)),
     invoiced: await getLines(step, found.invoiceId),
   }
 }
@@ -135,19 +185,28 @@ async function earlierUsage(step: TransactionSql, { accountId, startsAt }: Billi
 /**
  * Returns the billed part of a cycle. If an operator changed the plan to `evaluation` during it, later usage is free.
  */
-export async function getBilledPart(
-  step: TransactionSql,
-  { accountId, startsAt, endsAt }: Pick<BillingCycle, 'accountId' | 'startsAt' | 'endsAt'>,
-) {
-  const [left] = await step<{ at: Date | null }[]>`
-    select min(effective_at) as at from plan_changes
-    where account_id = ${accountId} and to_plan = 'evaluation' and effective_at > ${startsAt} and effective_at < ${endsAt}`
+export async function getBilledPart(step: Transaction, { accountId, startsAt, endsAt }: BillingCycle) {
+  const { effectiveAt } = planChanges
+  const [left] = await step
+    .select({ at: min(effectiveAt) })
+    .from(planChanges)
+    .where(
+      and(
+        eq(planChanges.accountId, accountId),
+        eq(planChanges.toPlan, 'evaluation'),
+        gt(effectiveAt, startsAt),
+        lt(effectiveAt, endsAt),
+      ),
+    )
   return { startsAt: startsAt.getTime(), endsAt: (left?.at ?? endsAt).getTime() }
 }
 
-function getLines(step: TransactionSql, invoiceId: string): Promise<InvoiceLine[]> {
-  return typedRows(step`
-    select * from invoice_lines where invoice_id = ${invoiceId} order by amount_microcents desc, model`)
+function getLines(step: Pick<PostgresJsDatabase, 'select'>, invoiceId: string): Promise<InvoiceLine[]> {
+  return step
+    .select()
+    .from(invoiceLineRows)
+    .where(eq(invoiceLineRows.invoiceId, invoiceId))
+    .orderBy(desc(invoiceLineRows.amountMicrocents), asc(invoiceLineRows.model))
 }
 
 /** An invoice to collect, with everything that the payment processor needs. */
@@ -165,48 +224,74 @@ type Due = {
  * per day.
  */
 export async function claimInvoice(database: Database, at: number): Promise<Due | null> {
-  const before = (waitMs: number) => new Date(at - waitMs)
-  const claim = async (step: TransactionSql): Promise<Due | null> => {
-    const [invoice] = await typedRows<Invoice>(step`
-      select * from invoices
-      where (status = 'open' and updated_at < ${before(collectionWaitMs.open)})
-        or (status = 'unpaid' and updated_at < case
-          when (select unpaid_since from accounts where accounts.id = account_id) > ${before(graceMs)}
-          then ${before(collectionWaitMs.inGrace)} else ${before(collectionWaitMs.afterGrace)} end)
-      order by updated_at limit 1 for update skip locked`)
-    if (invoice === undefined) return null
-    await step`update invoices set updated_at = ${new Date(at)} where id = ${invoice.id}`
-    const found = await readBilling(step, invoice.accountId)
-    return {
-      ...{ invoice, lines: await getLines(step, invoice.id), customerId: found?.account.stripeCustomerId ?? null },
-      methodKind: found?.method?.kind ?? null,
-      stripePaymentMethodId: found?.method?.stripePaymentMethodId ?? null,
-    }
-  }
-  return inTransaction(database, claim, workDeadlineMs)
+  return database.run(
+    ({ orm }) =>
+      orm.transaction(async step => {
+        const [invoice] = await step
+          .select()
+          .from(invoices)
+          .where(
+            or(
+              and(eq(invoices.status, 'open'), lt(invoices.updatedAt, new Date(at - collectionWaitMs.open))),
+              and(eq(invoices.status, 'unpaid'), lt(invoices.updatedAt, unpaidLimit(at))),
+            ),
+          )
+          .orderBy(asc(invoices.updatedAt))
+          .limit(1)
+          .for('update', { skipLocked: true })
+        if (invoice === undefined) return null
+        await step
+          .update(invoices)
+          .set({ updatedAt: new Date(at) })
+          .where(eq(invoices.id, invoice.id))
+        const [owner] = await step
+          .select({
+            customerId: accounts.stripeCustomerId,
+            methodKind: paymentMethods.kind,
+            stripePaymentMethodId: paymentMethods.stripePaymentMethodId,
+          })
+          .from(accounts)
+          .leftJoin(paymentMethods, and(eq(paymentMethods.accountId, accounts.id), isNull(paymentMethods.removedAt)))
+          .where(eq(accounts.id, invoice.accountId))
+        const { customerId = null, methodKind = null, stripePaymentMethodId = null } = owner ?? {}
+        return { invoice, lines: await getLines(step, invoice.id), customerId, methodKind, stripePaymentMethodId }
+      }),
+    workDeadlineMs,
+  )
+}
+
+/** Returns the latest time of the previous claim for an unpaid invoice to be due at `at`. */
+function unpaidLimit(at: number) {
+  const limit = (waitMs: number) => instant(at - waitMs)
+  return sql`case
+    when (select unpaid_since from accounts where accounts.id = ${invoices.accountId}) > ${limit(graceMs)}
+    then ${limit(collectionWaitMs.inGrace)} else ${limit(collectionWaitMs.afterGrace)} end`
 }
 
 /** Stores the payment processor's ID of an invoice before anything is charged. */
 export async function noteProcessorId(database: Database, invoiceId: string, stripeInvoiceId: string): Promise<void> {
-  await database.run(
-    ({ sql }) => sql`
-      update invoices set stripe_invoice_id = ${stripeInvoiceId} where id = ${invoiceId} and stripe_invoice_id is null`,
+  await database.run(({ orm }) =>
+    orm
+      .update(invoices)
+      .set({ stripeInvoiceId })
+      .where(and(eq(invoices.id, invoiceId), isNull(invoices.stripeInvoiceId))),
   )
 }
 
-/** An invoice with its period. */
-export type InvoiceWithCycle = Invoice & Pick<BillingCycle, 'startsAt' | 'endsAt'>
+export type InvoiceWithCycle = { readonly invoice: Invoice; readonly cycle: BillingCycle }
 
 /** Returns an account's invoices, newest first; at most 1,000, which is 80 years. */
 export function listInvoices(database: Database, accountId: string): Promise<InvoiceWithCycle[]> {
-  return withAccountRls(database, accountId, step => readInvoices(step, accountId, null))
+  return withAccountRls(database, accountId).orm(step =>
+    step
+      .select({ invoice: invoices, cycle: billingCycles })
+      .from(invoices)
+      .innerJoin(billingCycles, eq(billingCycles.id, invoices.cycleId))
+      .where(eq(invoices.accountId, accountId))
+      .orderBy(desc(billingCycles.startsAt))
+      .limit(1000),
+  )
 }
-
-const readInvoices = (step: TransactionSql, accountId: string, id: string | null) =>
-  typedRows<InvoiceWithCycle>(step`
-    select invoices.*, starts_at, ends_at from invoices join billing_cycles as cycle on cycle.id = cycle_id
-    where invoices.account_id = ${accountId} and (${id}::text is null or invoices.id = ${id})
-    order by starts_at desc limit 1000`)
 
 /** Returns an invoice of the account with its lines; null if there is none of this ID. */
 export async function findInvoice(
@@ -214,8 +299,13 @@ export async function findInvoice(
   accountId: string,
   invoiceId: string,
 ): Promise<(InvoiceWithCycle & { readonly lines: readonly InvoiceLine[] }) | null> {
-  return withAccountRls(database, accountId, async step => {
-    const [found] = await readInvoices(step, accountId, invoiceId)
-    return found === undefined ? null : { ...found, lines: await getLines(step, invoiceId) }
+  return withAccountRls(database, accountId).orm(async orm => {
+    const [found] = await orm
+      .select({ invoice: invoices, cycle: billingCycles })
+      .from(invoices)
+      .innerJoin(billingCycles, eq(billingCycles.id, invoices.cycleId))
+      .where(and(eq(invoices.accountId, accountId), eq(invoices.id, invoiceId)))
+      .limit(1)
+    return found === undefined ? null : { ...found, lines: await getLines(orm, invoiceId) }
   })
 }

@@ -1,10 +1,10 @@
 /** Processes events of the payment processor once, however often and in whatever order they arrive. */
-import type { TransactionSql } from 'postgres'
-import type { Account, Invoice } from '../../../../drizzle/tables.ts'
+import { and, eq, max, sql } from 'drizzle-orm'
 import { findInvoiceMismatch, newerInvoiceStatus, type ProcessorInvoice } from '../../../core/billing/billing.ts'
 import { graceNotices } from '../../../core/billing/grace.ts'
 import type { Database } from '../../../database/database.ts'
-import { inTransaction, typedRows, withAccountRls } from '../../../database/statement.ts'
+import { type Transaction, withAccountRls } from '../../../database/statement.ts'
+import { accounts, invoices, paymentMethods, webhookEvents } from '../../../database/tables.ts'
 import type { EnteredCard, EventObject, PaymentWebhookEvent } from '../payment-processor.ts'
 import { changeBillingInTransaction, lockBilling, workDeadlineMs } from './billing.ts'
 import { noteNotices, toDues } from './billing-notices.ts'
@@ -13,12 +13,17 @@ type EventOutcome = 'applied' | 'repeated' | 'ignored' | 'mismatch'
 
 /** Applies the payment processor's state of an invoice. Ignores it if it does not match our invoice. */
 export function applyInvoice(database: Database, seen: ProcessorInvoice, at: number): Promise<EventOutcome> {
-  return inTransaction(database, async step => (await appliedInvoice(step, seen, at)).outcome, workDeadlineMs)
+  return database.run(
+    ({ orm }) => orm.transaction(async step => (await appliedInvoice(step, seen, at)).outcome),
+    workDeadlineMs,
+  )
 }
 
 /** Returns true if an event has already been processed. */
 export async function hasEvent(database: Database, eventId: string): Promise<boolean> {
-  const rows = await database.run(({ sql }) => sql`select 1 from webhook_events where id = ${eventId}`)
+  const rows = await database.run(({ orm }) =>
+    orm.select({ id: webhookEvents.id }).from(webhookEvents).where(eq(webhookEvents.id, eventId)).limit(1),
+  )
   return rows.length > 0
 }
 
@@ -33,24 +38,28 @@ export function takeEvent(
   at: number,
   newId: (prefix: string) => string,
 ): Promise<TakenEvent> {
-  const { id, type, objectId, occurredAt } = event
-  const take = async (step: TransactionSql): Promise<TakenEvent> => {
-    const fresh = await step`
-      insert into webhook_events (id, type, object_id, occurred_at, received_at)
-      values (${id}, ${type}, ${objectId}, ${new Date(occurredAt)}, ${new Date(at)})
-      on conflict (id) do nothing returning id`
-    if (fresh.length === 0) return { outcome: 'repeated', card: null }
-    const { outcome, accountId, card = null } = await applied(step, effect, at, newId)
-    if (accountId !== null) await step`update webhook_events set account_id = ${accountId} where id = ${id}`
-    return { outcome, card }
-  }
-  return inTransaction(database, take, workDeadlineMs)
+  return database.run(
+    ({ orm }) =>
+      orm.transaction(async step => {
+        const { id, type, objectId, occurredAt } = event
+        const fresh = await step
+          .insert(webhookEvents)
+          .values({ id, type, objectId, occurredAt: new Date(occurredAt), receivedAt: new Date(at) })
+          .onConflictDoNothing({ target: webhookEvents.id })
+          .returning({ id: webhookEvents.id })
+        if (fresh.length === 0) return { outcome: 'repeated', card: null }
+        const { outcome, accountId, card = null } = await applied(step, effect, at, newId)
+        if (accountId !== null) await step.update(webhookEvents).set({ accountId }).where(eq(webhookEvents.id, id))
+        return { outcome, card }
+      }),
+    workDeadlineMs,
+  )
 }
 
 type Applied = { readonly outcome: EventOutcome; readonly accountId: string | null; readonly card?: TakenCard }
 
 async function applied(
-  step: TransactionSql,
+  step: Transaction,
   effect: EventObject,
   at: number,
   newId: (prefix: string) => string,
@@ -66,9 +75,10 @@ async function applied(
       return { outcome: card.outcome, accountId: card.outcome === 'applied' ? effect.card.accountId : null, card }
     }
     case 'method_gone': {
-      const [row] = await step<{ accountId: string }[]>`
-        select account_id as "accountId" from payment_methods
-        where stripe_payment_method_id = ${effect.stripePaymentMethodId}`
+      const [row] = await step
+        .select({ accountId: paymentMethods.accountId })
+        .from(paymentMethods)
+        .where(eq(paymentMethods.stripePaymentMethodId, effect.stripePaymentMethodId))
       const found = row === undefined ? null : await lockBilling(step, row.accountId)
       if (found?.method?.stripePaymentMethodId !== effect.stripePaymentMethodId)
         return { outcome: 'ignored', accountId: row?.accountId ?? null }
@@ -81,28 +91,38 @@ async function applied(
   }
 }
 
-async function appliedInvoice(step: TransactionSql, seen: ProcessorInvoice, at: number): Promise<Applied> {
+async function appliedInvoice(step: Transaction, seen: ProcessorInvoice, at: number): Promise<Applied> {
   const nothing = { outcome: 'ignored', accountId: null } as const
   if (seen.invoiceId === null) return nothing
-  const [owner] = await step<{ accountId: string }[]>`
-    select account_id as "accountId" from invoices where id = ${seen.invoiceId}`
+  const [owner] = await step
+    .select({ accountId: invoices.accountId })
+    .from(invoices)
+    .where(eq(invoices.id, seen.invoiceId))
   if (owner === undefined) return nothing
   // Locks the account before its invoices, as everywhere, so that two transactions cannot deadlock.
   const { accountId } = owner
-  const [account] = await typedRows<Account>(step`select * from accounts where id = ${accountId} for no key update`)
-  const [invoice] = await typedRows<Invoice>(step`select * from invoices where id = ${seen.invoiceId} for update`)
+  const [account] = await step.select().from(accounts).where(eq(accounts.id, accountId)).for('no key update')
+  const [invoice] = await step.select().from(invoices).where(eq(invoices.id, seen.invoiceId)).for('update')
   if (account === undefined || invoice === undefined) return nothing
   const ours = { ...invoice, customerId: account.stripeCustomerId, processorId: invoice.stripeInvoiceId }
   if (findInvoiceMismatch(ours, seen) !== null) return { outcome: 'mismatch', accountId }
   const status = newerInvoiceStatus(invoice.status, seen.status)
-  const paidAt = status === 'paid' ? (invoice.paidAt ?? new Date(at)) : invoice.paidAt
-  await step`
-    update invoices set status = ${status}, stripe_invoice_id = ${seen.processorId}, paid_at = ${paidAt}
-    where id = ${invoice.id}`
+  await step
+    .update(invoices)
+    .set({
+      status,
+      stripeInvoiceId: seen.processorId,
+      ...(status === 'paid' && invoice.paidAt === null ? { paidAt: new Date(at) } : {}),
+    })
+    .where(eq(invoices.id, invoice.id))
   if (status === invoice.status) return { outcome: 'applied', accountId }
-  const unpaid = await step`select 1 from invoices where account_id = ${accountId} and status = 'unpaid' limit 1`
-  const unpaidSince = unpaid.length === 0 ? null : (account.unpaidSince ?? new Date(at))
-  await step`update accounts set unpaid_since = ${unpaidSince}, updated_at = clock_timestamp() where id = ${accountId}`
+  const [unpaid] = await step
+    .select({ id: invoices.id })
+    .from(invoices)
+    .where(and(eq(invoices.accountId, accountId), eq(invoices.status, 'unpaid')))
+    .limit(1)
+  const unpaidSince = unpaid === undefined ? null : (account.unpaidSince ?? new Date(at))
+  await step.update(accounts).set({ unpaidSince, updatedAt: sql`clock_timestamp()` }).where(eq(accounts.id, accountId))
   const notices = graceNotices(toDues(account), toDues({ ...account, unpaidSince }), at)
   const declined = { kind: 'invoice_unpaid', subject: invoice.id, dueAt: at } as const
   await noteNotices(step, accountId, status === 'unpaid' ? [declined, ...notices] : notices, at)
@@ -132,9 +152,7 @@ export function takeCard(
   at: number,
   newId: (prefix: string) => string,
 ): Promise<TakenCard> {
-  return withAccountRls(
-    database,
-    accountId,
+  return withAccountRls(database, accountId).orm(
     step => takeCardWithin(step, { ...card, actor: database.actor }, at, newId),
     workDeadlineMs,
   )
@@ -142,7 +160,7 @@ export function takeCard(
 
 /** The same inside a transaction. */
 async function takeCardWithin(
-  step: TransactionSql,
+  step: Transaction,
   { accountId, customerId, method, enteredAt, actor }: EnteredCard & Pick<Database, 'actor'>,
   at: number,
   newId: (prefix: string) => string,
@@ -151,12 +169,16 @@ async function takeCardWithin(
   if (found === null || found.account.stripeCustomerId !== customerId) return { outcome: 'mismatch', replaced: null }
   if (found.method?.stripePaymentMethodId === method.stripePaymentMethodId)
     return { outcome: 'applied', replaced: null }
-  const newer = await step`
-    select 1 from payment_methods
-    where (account_id = ${accountId} and kind = 'stripe' and created_at > ${new Date(enteredAt)})
-      or stripe_payment_method_id = ${method.stripePaymentMethodId}
-    limit 1`
-  if (newer.length > 0) return { outcome: 'ignored', replaced: null }
+  const [known] = await step
+    .select({ newest: max(paymentMethods.createdAt) })
+    .from(paymentMethods)
+    .where(and(eq(paymentMethods.accountId, accountId), eq(paymentMethods.kind, 'stripe')))
+  const [removed] = await step
+    .select({ id: paymentMethods.id })
+    .from(paymentMethods)
+    .where(eq(paymentMethods.stripePaymentMethodId, method.stripePaymentMethodId))
+  if (removed !== undefined || (known?.newest != null && known.newest.getTime() > enteredAt))
+    return { outcome: 'ignored', replaced: null }
   const outcome = await changeBillingInTransaction(step, accountId, {
     event: 'method_added',
     actor,

@@ -2,15 +2,25 @@
  * API keys as managed by their owners: creation, rotation within a key lineage that shares usage, and lists with usage.
  */
 
-import type { TransactionSql } from 'postgres'
-import type { ApiKey } from '../../../../drizzle/tables.ts'
+import { and, asc, desc, eq, inArray, or, sql } from 'drizzle-orm'
 import type { AuditDetails } from '../../../core/audit/audit.ts'
 import type { Database } from '../../../database/database.ts'
 import { recordAudit } from '../../../database/repositories/audit.ts'
-import { toColumns, typedRows, withAccountRls } from '../../../database/statement.ts'
+import { type Transaction, withAccountRls } from '../../../database/statement.ts'
+import { type ApiKey, apiKeys } from '../../../database/tables.ts'
 import { mayHoldKeys } from '../../projects/store.ts'
 
-type AddKeyInput = KeyChange & Pick<ApiKey, 'id' | 'userId' | 'name' | 'publicId' | 'digest' | 'createdAt' | 'web'>
+type AddKeyInput = {
+  readonly id: string
+  readonly userId: string
+  readonly name: string
+  readonly publicId: string
+  readonly digest: string
+  readonly createdAt: Date
+  readonly expiresAt: Date | null
+  readonly web: boolean
+  readonly projectId: string | null
+} & KeyRules
 
 /** What a key's requests may do, and what they count in; null = no rule. */
 export type KeyRules = Pick<
@@ -42,23 +52,24 @@ export function addKey(
   sessionId: string,
   key: AddKeyInput,
 ): Promise<ApiKey | 'full' | 'gone'> {
-  return withAccountRls(database, accountId, async step => {
-    if (!(await mayHoldKeys(step, accountId, key.userId, key.projectId ?? null))) return 'gone'
+  return withAccountRls(database, accountId).orm(async step => {
+    if (!(await mayHoldKeys(step, accountId, key.userId, key.projectId))) return 'gone'
     if (!(await isRunning(step, sessionId))) return 'gone'
     if (await isFull(step, accountId)) return 'full'
-    const [row = 'gone'] = await typedRows<ApiKey>(
-      step`insert into api_keys ${step(toColumns({ ...key, accountId }))} returning *`,
-    )
+    const rows = await step
+      .insert(apiKeys)
+      .values({ ...key, accountId })
+      .returning()
     await recordAudit(step, database, {
       accountId,
       action: 'key.created',
       target: key.id,
       details: {
         ...{ name: key.name, expires_at: key.expiresAt?.toISOString() ?? null, web: key.web },
-        project_id: key.projectId ?? undefined,
+        ...(key.projectId === null ? {} : { project_id: key.projectId }),
       },
     })
-    return row
+    return rows[0] ?? 'gone'
   })
 }
 
@@ -66,31 +77,32 @@ export function addKey(
  * Returns true if a session is active. Checked while the user's row is locked: a reset that revokes the user's keys
  * ends the session in the same transaction, so no key of that session is stored afterwards.
  */
-async function isRunning(step: TransactionSql, sessionId: string): Promise<boolean> {
-  return (await step`select 1 from sessions where id = ${sessionId}`).length > 0
+async function isRunning(step: Transaction, sessionId: string): Promise<boolean> {
+  return (await step.execute(sql`select 1 from sessions where id = ${sessionId}`)).length > 0
 }
 
-async function isFull(step: TransactionSql, accountId: string): Promise<boolean> {
-  const active = await step`
-    select 1 from api_keys where account_id = ${accountId} and revoked_at is null
-      and (expires_at is null or expires_at > clock_timestamp()) limit ${maximumActiveKeys}`
+async function isFull(step: Transaction, accountId: string): Promise<boolean> {
+  const active = await step.execute(
+    sql`select 1 from api_keys where account_id = ${accountId} and revoked_at is null
+        and (expires_at is null or expires_at > clock_timestamp()) limit ${maximumActiveKeys}`,
+  )
   return active.length >= maximumActiveKeys
 }
 
 /** Returns a key of the account; null if there is none of this ID. */
 export async function findKey(database: Database, accountId: string, keyId: string): Promise<ApiKey | null> {
-  const [key = null] = await withAccountRls(database, accountId, step => readKey(step, accountId, keyId))
-  return key
+  const rows = await withAccountRls(database, accountId).orm(step =>
+    step
+      .select()
+      .from(apiKeys)
+      .where(and(eq(apiKeys.id, keyId), eq(apiKeys.accountId, accountId)))
+      .limit(1),
+  )
+  return rows[0] ?? null
 }
-
-const readKey = (step: TransactionSql, accountId: string, keyId: string, isLocked = false) =>
-  typedRows<ApiKey>(step`
-    select * from api_keys where id = ${keyId} and account_id = ${accountId} ${isLocked ? step`for update` : step``}`)
 
 /** New values of a key. An omitted field stays as it is. */
-export type KeyChange = {
-  [Name in 'name' | 'web' | 'expiresAt' | 'projectId' | keyof KeyRules]?: ApiKey[Name] | undefined
-}
+export type KeyChange = Partial<Pick<ApiKey, 'name' | 'web' | 'expiresAt' | 'projectId' | keyof KeyRules>>
 
 type ChangeKeyInput = {
   readonly accountId: string
@@ -110,22 +122,32 @@ export function changeKey(
   database: Database,
   { accountId, keyId, change, details }: ChangeKeyInput,
 ): Promise<ApiKey | 'revoked' | 'replaced' | 'full' | 'barred' | null> {
-  return withAccountRls(database, accountId, async step => {
+  return withAccountRls(database, accountId).orm(async step => {
     const { projectId, expiresAt } = change
     // A later expiry makes a key valid like a new one: also a key of a project that was archived meanwhile.
     if (projectId !== undefined || expiresAt !== undefined) {
-      const [key] = await readKey(step, accountId, keyId)
+      const [key] = await step
+        .select({ userId: apiKeys.userId, projectId: apiKeys.projectId })
+        .from(apiKeys)
+        .where(and(eq(apiKeys.id, keyId), eq(apiKeys.accountId, accountId)))
       if (key === undefined) return null
       const target = projectId === undefined ? key.projectId : projectId
       if (!(await mayHoldKeys(step, accountId, key.userId, target))) return projectId === undefined ? 'barred' : null
     }
     // Locked, so that no rotation or revocation comes between the check and the change.
-    const [before] = await readKey(step, accountId, keyId, true)
+    const [before] = await step
+      .select()
+      .from(apiKeys)
+      .where(and(eq(apiKeys.id, keyId), eq(apiKeys.accountId, accountId)))
+      .for('update')
     if (before === undefined) return null
     const refusal = expiresAt === undefined ? null : await expiryRefusal(step, before, expiresAt)
     if (refusal !== null) return refusal
-    const [row] = await typedRows<ApiKey>(step`
-      update api_keys set ${step(toColumns(change))}, updated_at = clock_timestamp() where id = ${keyId} returning *`)
+    const [row] = await step
+      .update(apiKeys)
+      .set({ ...change, updatedAt: sql`clock_timestamp()` })
+      .where(and(eq(apiKeys.id, keyId), eq(apiKeys.accountId, accountId)))
+      .returning()
     if (row === undefined) return null
     await recordAudit(step, database, { accountId, action: 'key.changed', target: keyId, details })
     return row
@@ -134,7 +156,7 @@ export function changeKey(
 
 /** Returns why a key cannot get this expiry; null = it can. Its row is locked. */
 async function expiryRefusal(
-  step: TransactionSql,
+  step: Transaction,
   { id, accountId, lineId, revokedAt, expiresAt: end, createdAt }: ApiKey,
   wanted: Date | null,
 ): Promise<'revoked' | 'replaced' | 'full' | null> {
@@ -145,29 +167,32 @@ async function expiryRefusal(
     lineageKey => lineageKey.createdAt > createdAt,
   )
   if (isReplaced) return 'replaced'
-  const [now] = await step<{ isExpired: boolean }[]>`select ${end}::timestamptz <= clock_timestamp() as "isExpired"`
+  const [now] = await step.execute<{ isExpired: boolean }>(
+    sql`select ${end.toISOString()}::timestamptz <= clock_timestamp() as "isExpired"`,
+  )
   return now?.isExpired === true && (await isFull(step, accountId)) ? 'full' : null
 }
 
 /** One key of a lineage. Each key was replaced by the next one. */
 export type LineageKey = Pick<ApiKey, 'id' | 'publicId' | 'createdAt' | 'lastUsedAt' | 'revokedAt' | 'expiresAt'>
 
-function lineageIn(step: TransactionSql, accountId: string, lineId: string): Promise<LineageKey[]> {
-  return typedRows(step`
-    select id, public_id, created_at, last_used_at, revoked_at, expires_at from api_keys
-    where account_id = ${accountId} and (id = ${lineId} or line_id = ${lineId}) order by created_at, id`)
+function lineageIn(step: Transaction, accountId: string, lineId: string): Promise<LineageKey[]> {
+  const { id, publicId, createdAt, lastUsedAt, revokedAt, expiresAt } = apiKeys
+  return step
+    .select({ id, publicId, createdAt, lastUsedAt, revokedAt, expiresAt })
+    .from(apiKeys)
+    .where(and(eq(apiKeys.accountId, accountId), or(eq(apiKeys.id, lineId), eq(apiKeys.lineId, lineId))))
+    .orderBy(asc(apiKeys.createdAt), asc(apiKeys.id))
 }
 
 /** Returns the keys of a lineage, oldest first. `lineId` is the ID of the first one. */
 export function findLineage(database: Database, accountId: string, lineId: string): Promise<LineageKey[]> {
-  return withAccountRls(database, accountId, step => lineageIn(step, accountId, lineId))
+  return withAccountRls(database, accountId).orm(step => lineageIn(step, accountId, lineId))
 }
 
 /** Returns the number of a lineage's requests that were settled in the last minute. */
 export async function recentRequests(database: Database, accountId: string, lineId: string): Promise<number> {
-  const [row] = await withAccountRls(
-    database,
-    accountId,
+  const [row] = await withAccountRls(database, accountId).sql(
     query => query<{ count: number }[]>`
       select count(*)::int as count from usage_records
       where account_id = ${accountId} and at > clock_timestamp() - interval '1 minute'
@@ -189,14 +214,23 @@ export function recentKeys(
   accountId: string,
   { userId, projectIds = [], projectId }: VisibleKeys,
 ): Promise<ApiKey[]> {
-  const projects = JSON.stringify(projectIds)
-  return withAccountRls(database, accountId, step =>
-    typedRows<ApiKey>(step`
-      select * from api_keys
-      where account_id = ${accountId} and (${projectId ?? null}::text is null or project_id = ${projectId ?? null})
-        and (${userId}::text is null or user_id = ${userId}
-          or project_id in (select json_array_elements_text(${projects}::text::json)))
-      order by created_at desc, id desc limit 1000`),
+  const visible = or(
+    userId === null ? undefined : eq(apiKeys.userId, userId),
+    projectIds.length === 0 ? undefined : inArray(apiKeys.projectId, [...projectIds]),
+  )
+  return withAccountRls(database, accountId).orm(step =>
+    step
+      .select()
+      .from(apiKeys)
+      .where(
+        and(
+          eq(apiKeys.accountId, accountId),
+          userId === null ? undefined : visible,
+          projectId === undefined ? undefined : eq(apiKeys.projectId, projectId),
+        ),
+      )
+      .orderBy(desc(apiKeys.createdAt), desc(apiKeys.id))
+      .limit(1000),
   )
 }
 
@@ -213,15 +247,19 @@ export function rotateKey(
   fresh: Pick<AddKeyInput, 'id' | 'publicId' | 'digest' | 'createdAt'>,
   overlapSeconds: number,
 ): Promise<ApiKey | 'not_valid' | 'not_found'> {
-  return withAccountRls(database, accountId, async step => {
-    await step`
-      select 1 from users where id = (select user_id from api_keys where id = ${keyId} and account_id = ${accountId})
-      for share`
+  return withAccountRls(database, accountId).orm(async step => {
+    await step.execute(
+      sql`select 1 from users where id = (select user_id from api_keys where id = ${keyId} and account_id = ${accountId}) for share`,
+    )
     if (sessionId !== null && !(await isRunning(step, sessionId))) return 'not_found'
-    const [old] = await readKey(step, accountId, keyId, true)
+    const [old] = await step
+      .select()
+      .from(apiKeys)
+      .where(and(eq(apiKeys.id, keyId), eq(apiKeys.accountId, accountId)))
+      .for('update')
     if (old === undefined) return 'not_found'
     const lineId = old.lineId ?? old.id
-    const ended = await step`
+    const ended = await step.execute(sql`
         update api_keys set updated_at = clock_timestamp(),
           revoked_at = case when ${overlapSeconds}::int = 0 then clock_timestamp() end,
           expires_at = case when ${overlapSeconds}::int = 0 then expires_at
@@ -229,29 +267,44 @@ export function rotateKey(
         where id = ${keyId} and revoked_at is null and (expires_at is null or expires_at > clock_timestamp())
           and not exists (
             select from api_keys as later where later.line_id = ${lineId} and later.id <> api_keys.id and later.created_at >= api_keys.created_at)
-        returning id`
+        returning id`)
     if (ended.length === 0) return 'not_valid'
-    // Rotation does not end a pause: the shortfall stays.
-    const { name, revokedAt, lastUsedAt, updatedAt, ...kept } = old
+    const { userId, name, expiresAt, web, limits, models, tags, strategy, fallback, hedge, constraints, projectId } =
+      old
+    const { shortfallDay, shortfallMicrocents, shortfallRequestId, shortfallRequestMicrocents } = old
+    // Rotation does not end a pause.
+    const shortfall = { shortfallDay, shortfallMicrocents, shortfallRequestId, shortfallRequestMicrocents }
     // The order of a lineage is that of its times, also if the clocks of two instances differ.
     const createdAt = new Date(Math.max(fresh.createdAt.getTime(), old.createdAt.getTime() + 1))
-    const key = { ...kept, name, ...fresh, createdAt, lineId }
-    const [row = 'not_valid'] = await typedRows<ApiKey>(step`insert into api_keys ${step(toColumns(key))} returning *`)
+    const rules = {
+      web,
+      limits,
+      models,
+      tags,
+      strategy,
+      fallback,
+      continue: old.continue,
+      hedge,
+      constraints,
+      projectId,
+    }
+    const rows = await step
+      .insert(apiKeys)
+      .values({ ...fresh, createdAt, accountId, userId, name, expiresAt, lineId, ...rules, ...shortfall })
+      .returning()
     await recordAudit(step, database, {
       accountId,
       action: 'key.rotated',
       target: fresh.id,
       details: { name, replaces: keyId, overlap_seconds: overlapSeconds },
     })
-    return row
+    return rows[0] ?? 'not_valid'
   })
 }
 
 /** Returns the total usage of each key lineage by the ID of its first key. */
 export async function usageByLineage(database: Database, accountId: string): Promise<ReadonlyMap<string, KeyUsage>> {
-  const rows = await withAccountRls(
-    database,
-    accountId,
+  const rows = await withAccountRls(database, accountId).sql(
     query => query<
       { line: string; requests: string; input: string; output: string; billed: string; now: KeyUsage['now'] }[]
     >`

@@ -5,8 +5,7 @@
  */
 
 import { timingSafeEqual } from 'node:crypto'
-import type { Sql } from 'postgres'
-import type { Account, ApiKey, NewApiKey } from '../../../../drizzle/tables.ts'
+import { and, desc, eq, inArray, isNotNull, isNull, type SQL, sql } from 'drizzle-orm'
 import { getDigest, hasKeyLength, parseApiKey } from '../../../core/accounts/api-keys.ts'
 import { paymentRequiredFrom } from '../../../core/billing/grace.ts'
 import { strictestPolicy, toContinuation } from '../../../core/chat/chat.ts'
@@ -19,8 +18,9 @@ import type { Clock } from '../../../core/ports.ts'
 import { setBounded } from '../../../core/text/recent-map.ts'
 import type { Database } from '../../../database/database.ts'
 import { getLimits } from '../../../database/repositories/accounts.ts'
-import { changeAudited, recordAudit } from '../../../database/repositories/audit.ts'
-import { databaseTime, inTransaction, toColumns, typedRows, withAccountRls } from '../../../database/statement.ts'
+import { recordAudit } from '../../../database/repositories/audit.ts'
+import { databaseTime, withAccountRls } from '../../../database/statement.ts'
+import { type ApiKey, accounts, apiKeys, type NewApiKey } from '../../../database/tables.ts'
 import type { KeyLookup } from '../../../http/authentication.ts'
 import { toDues } from '../../billing/stores/billing-notices.ts'
 import { mayHoldKeys } from '../../projects/store.ts'
@@ -31,52 +31,70 @@ import { createKeyLookups } from './key-lookups.ts'
  * not have keys in its project, or without one.
  */
 export function createKey(database: Database, key: NewApiKey): Promise<boolean> {
-  return inTransaction(database, async step => {
-    const { accountId, projectId = null, id: target, name } = key
-    if (!(await mayHoldKeys(step, accountId, key.userId, projectId))) return false
-    const made = await step`insert into api_keys ${step(toColumns(key))} on conflict (id) do nothing returning id`
-    if (made.length === 0) return true
-    const details = { name, ...(projectId === null ? {} : { project_id: projectId }) }
-    await recordAudit(step, database, { accountId, action: 'key.created', target, details })
-    return true
-  })
+  return database.run(({ orm }) =>
+    orm.transaction(async step => {
+      const { accountId, projectId = null, id: target, name } = key
+      if (!(await mayHoldKeys(step, accountId, key.userId, projectId))) return false
+      const made = await step
+        .insert(apiKeys)
+        .values(key)
+        .onConflictDoNothing({ target: apiKeys.id })
+        .returning({ id: apiKeys.id })
+      if (made.length === 0) return true
+      const details = { name, ...(projectId === null ? {} : { project_id: projectId }) }
+      await recordAudit(step, database, { accountId, action: 'key.created', target, details })
+      return true
+    }),
+  )
 }
 
 /** Returns an account's keys, oldest first; at most 1,000, including the newest revoked ones. */
 export async function listKeys(database: Database, accountId: string): Promise<ApiKey[]> {
-  const keys = await withAccountRls(database, accountId, step =>
-    typedRows<ApiKey>(step`
-      select * from api_keys where account_id = ${accountId}
-      order by revoked_at is not null, created_at desc, id desc limit 1000`),
+  const keys = await withAccountRls(database, accountId).orm(step =>
+    step
+      .select()
+      .from(apiKeys)
+      .where(eq(apiKeys.accountId, accountId))
+      .orderBy(isNotNull(apiKeys.revokedAt), desc(apiKeys.createdAt), desc(apiKeys.id))
+      .limit(1000),
   )
   return keys.sort((key, other) => Number(key.createdAt) - Number(other.createdAt) || (key.id < other.id ? -1 : 1))
 }
 
 /** Revokes an account's key as of `at`. Returns false if the account has no such valid key. */
 export async function revokeKey(database: Database, accountId: string, keyId: string, at: Date): Promise<boolean> {
-  const outcome = await changeAudited<'not_valid'>(database, accountId, async step => {
-    const [revoked] = await step<{ name: string }[]>`
-      update api_keys set revoked_at = ${at}, updated_at = clock_timestamp()
-      where id = ${keyId} and account_id = ${accountId} and revoked_at is null returning name`
-    return revoked === undefined ? 'not_valid' : { action: 'key.revoked', target: keyId, details: { ...revoked } }
+  return withAccountRls(database, accountId).orm(async step => {
+    const [revoked] = await step
+      .update(apiKeys)
+      .set({ revokedAt: at, updatedAt: sql`clock_timestamp()` })
+      .where(and(eq(apiKeys.id, keyId), eq(apiKeys.accountId, accountId), isNull(apiKeys.revokedAt)))
+      .returning({ name: apiKeys.name })
+    if (revoked === undefined) return false
+    await recordAudit(step, database, { accountId, action: 'key.revoked', target: keyId, details: revoked })
+    return true
   })
-  return outcome === 'done'
 }
 
 /** Sets the shortfall of an account's keys to zero, which ends their pauses. Returns the sum. Takes effect within 1 s. */
 export function resumeKeys(database: Database, accountId: string): Promise<number> {
-  return withAccountRls(database, accountId, async step => {
-    const held = await step<{ owed: number }[]>`
-      select shortfall_microcents as owed from api_keys where account_id = ${accountId} and shortfall_day is not null
-      for update`
-    await step`
-      update api_keys set shortfall_day = null, shortfall_microcents = 0, shortfall_request_id = null,
-        shortfall_request_microcents = 0, updated_at = clock_timestamp()
-      where account_id = ${accountId} and shortfall_day is not null`
+  return withAccountRls(database, accountId).orm(async step => {
+    const of = and(eq(apiKeys.accountId, accountId), isNotNull(apiKeys.shortfallDay))
+    const held = await step.select({ owed: apiKeys.shortfallMicrocents }).from(apiKeys).where(of).for('update')
+    await step
+      .update(apiKeys)
+      .set({ ...noShortfall, updatedAt: sql`clock_timestamp()` })
+      .where(of)
     await recordAudit(step, database, { accountId, action: 'account.resumed' })
     return held.reduce((sum, { owed }) => sum + owed, 0)
   })
 }
+
+const noShortfall = {
+  shortfallDay: null,
+  shortfallMicrocents: 0,
+  shortfallRequestId: null,
+  shortfallRequestMicrocents: 0,
+} as const
 
 export type KeyDirectory = KeyLookup & {
   /** Announces a new key by its digest, which the next poll would only report later. */
@@ -100,24 +118,7 @@ type KeyDirectoryOptions = {
 }
 
 type Entry = { readonly caller: Caller; readonly expiresAt: number; refreshAt: number }
-/** A key with what its account and its project add to it. */
-type Row = Omit<ApiKey, 'id' | 'web' | 'constraints' | 'hedge' | 'fallback' | 'continue'> &
-  Omit<Account, 'id' | 'name' | 'web' | 'constraints' | 'hedge' | 'fallback' | 'continue'> & {
-    readonly keyId: string
-    readonly keyWeb: boolean
-    readonly accountWeb: boolean
-    readonly keyConstraints: ConstraintsRow | null
-    readonly accountConstraints: ConstraintsRow | null
-    readonly projectConstraints: ConstraintsRow | null
-    readonly tagLimits: Readonly<Record<string, ScopeLimits>> | null
-    readonly keyHedge: boolean | null
-    readonly accountHedge: boolean
-    readonly keyFallback: ApiKey['fallback']
-    readonly accountFallback: Account['fallback']
-    readonly keyContinue: ApiKey['continue']
-    readonly accountContinue: Account['continue']
-    readonly changedAt: Date
-  }
+type Row = Awaited<ReturnType<typeof keyRows>>[number]
 
 const freshMs = 30_000
 const unknownMs = 5_000
@@ -168,7 +169,7 @@ export function createKeyDirectory(options: KeyDirectoryOptions): KeyDirectory {
       ...(row.keyWeb && row.accountWeb ? {} : { webOff: true }),
       ...getRules(row),
       ...((row.keyHedge ?? row.accountHedge) ? { hedges: true } : {}),
-      ...(row.baselineModel === null ? {} : { baseline: row.baselineModel }),
+      ...(row.baseline === null ? {} : { baseline: row.baseline }),
       ...(row.shadow === null ? {} : { shadow: row.shadow }),
       ...getPolicy(row),
       ...getDemands(row),
@@ -185,12 +186,8 @@ export function createKeyDirectory(options: KeyDirectoryOptions): KeyDirectory {
 
   const lookups = createKeyLookups<Caller>(async wanted => {
     await options.before?.()
-    const ids = JSON.stringify(wanted.map(({ publicId }) => publicId))
-    const rows = await keyRows(
-      database,
-      sql => sql`public_id in (select json_array_elements_text(${ids}::text::json))`,
-      wanted.length,
-    )
+    const ids = wanted.map(({ publicId }) => publicId)
+    const rows = await keyRows(database, inArray(apiKeys.publicId, ids), ids.length)
     const callers = new Map<string, Caller>()
     for (const { digest } of wanted) {
       const caller = take(digest, rows.find(row => sameDigest(row.digest, digest)) ?? null)
@@ -310,7 +307,7 @@ function isValid({ revokedAt, expiresAt }: Pick<Row, 'revokedAt' | 'expiresAt'>,
 
 /** Returns the rows of keys that were used within the last minutes. */
 function recentlyUsed(database: Database) {
-  return keyRows(database, sql => sql`last_used_at > clock_timestamp() - interval '10 minutes'`, maximumWarm)
+  return keyRows(database, sql`${apiKeys.lastUsedAt} > clock_timestamp() - interval '10 minutes'`, maximumWarm)
 }
 
 /** Returns digests of the valid keys, newest first. */
@@ -325,19 +322,58 @@ async function validDigests(database: Database): Promise<readonly string[]> {
   return rows.map(({ digest }) => digest)
 }
 
-function keyRows(database: Database, condition: (sql: Sql) => ReturnType<Sql>, limit: number) {
-  return database.run(({ sql }) =>
-    typedRows<Row>(sql`
-      select accounts.*, api_keys.*, api_keys.id as key_id, api_keys.web as key_web, accounts.web as account_web,
-        api_keys.constraints as key_constraints, accounts.constraints as account_constraints,
-        (select constraints from projects where projects.id = project_id) as project_constraints,
-        (select json_object_agg('tag:' || tag_limits.name || '=' || value, tag_limits.limits)
-          from tag_limits where tag_limits.account_id = accounts.id) as tag_limits,
-        api_keys.hedge as key_hedge, accounts.hedge as account_hedge, api_keys.fallback as key_fallback,
-        accounts.fallback as account_fallback, api_keys.continue as key_continue, accounts.continue as account_continue,
-        greatest(api_keys.updated_at, accounts.updated_at) as changed_at
-      from api_keys join accounts on accounts.id = api_keys.account_id
-      where ${condition(sql)} limit ${limit}`),
+function keyRows(database: Database, condition: SQL, limit: number) {
+  return database.run(({ orm }) =>
+    orm
+      .select({
+        digest: apiKeys.digest,
+        keyId: apiKeys.id,
+        accountId: apiKeys.accountId,
+        revokedAt: apiKeys.revokedAt,
+        expiresAt: apiKeys.expiresAt,
+        plan: accounts.plan,
+        requestsPerMinute: accounts.requestsPerMinute,
+        concurrentRequests: accounts.concurrentRequests,
+        dailyTokens: accounts.dailyTokens,
+        dailyCostMicrocents: accounts.dailyCostMicrocents,
+        graceEndsAt: accounts.graceEndsAt,
+        unpaidSince: accounts.unpaidSince,
+        softCapMicrocents: accounts.softCapMicrocents,
+        cycleStartedAt: accounts.cycleStartedAt,
+        userId: apiKeys.userId,
+        shortfallDay: apiKeys.shortfallDay,
+        shortfallMicrocents: apiKeys.shortfallMicrocents,
+        shortfallRequestId: apiKeys.shortfallRequestId,
+        keyWeb: apiKeys.web,
+        accountWeb: accounts.web,
+        lineId: apiKeys.lineId,
+        limits: apiKeys.limits,
+        models: apiKeys.models,
+        tags: apiKeys.tags,
+        strategy: apiKeys.strategy,
+        projectId: apiKeys.projectId,
+        rules: accounts.rules,
+        accountConstraints: accounts.constraints,
+        keyConstraints: apiKeys.constraints,
+        projectConstraints: sql<ConstraintsRow | null>`(
+          select projects.constraints from projects where projects.id = ${apiKeys.projectId})`,
+        tagLimits: sql<Record<string, ScopeLimits> | null>`(
+          select json_object_agg('tag:' || tag_limits.name || '=' || tag_limits.value, tag_limits.limits)
+          from tag_limits where tag_limits.account_id = ${accounts.id})`,
+        keyHedge: apiKeys.hedge,
+        accountHedge: accounts.hedge,
+        baseline: accounts.baselineModel,
+        shadow: accounts.shadow,
+        keyFallback: apiKeys.fallback,
+        accountFallback: accounts.fallback,
+        keyContinue: apiKeys.continue,
+        accountContinue: accounts.continue,
+        changedAt: sql`greatest(${apiKeys.updatedAt}, ${accounts.updatedAt})`.mapWith(apiKeys.updatedAt),
+      })
+      .from(apiKeys)
+      .innerJoin(accounts, eq(accounts.id, apiKeys.accountId))
+      .where(condition)
+      .limit(limit),
   )
 }
 
@@ -390,14 +426,14 @@ function getRules({ lineId, limits, models, tags, strategy, projectId, tagLimits
 }
 
 /** Joins two index ranges: an `or` across the two tables would scan both of them twice per second. */
-const changedSince =
-  (since: Date) =>
-  (sql: Sql): ReturnType<Sql> =>
-    sql`
-  api_keys.id in (
-    select id from api_keys where updated_at > ${since}
+function changedSince(since: Date): SQL {
+  const at = since.toISOString()
+  return sql`${apiKeys.id} in (
+    select id from api_keys where updated_at > ${at}::timestamptz
     union
-    select api_keys.id from accounts join api_keys on api_keys.account_id = accounts.id where accounts.updated_at > ${since})`
+    select api_keys.id from accounts join api_keys on api_keys.account_id = accounts.id
+    where accounts.updated_at > ${at}::timestamptz)`
+}
 
 /** Writes use times in epoch milliseconds by key ID. */
 function writeLastUsed(database: Database, uses: ReadonlyMap<string, number>) {

@@ -1,9 +1,8 @@
 /** The delivery log of webhook endpoints: test events, redeliveries, pages and their retention. */
-import type { TransactionSql } from 'postgres'
 import { maximumPending, testEventType, webhookBody } from '../../../core/webhooks/events.ts'
 import type { Database } from '../../../database/database.ts'
 import { changeAudited, newDeliveryId, recordAudit, retentionDeadlineMs } from '../../../database/repositories/audit.ts'
-import { withAccountRls } from '../../../database/statement.ts'
+import { type Step, statementIn, withAccountRls } from '../../../database/statement.ts'
 import type { ShownDelivery } from '../schemas.ts'
 
 /** Why an endpoint takes no delivery that a user requests. */
@@ -19,7 +18,7 @@ export function enqueueTest(
   id: string,
 ): Promise<{ readonly id: string } | QueueProblem> {
   const delivery = newDeliveryId()
-  return withAccountRls(database, accountId, async step => {
+  return withAccountRls(database, accountId).sql(async step => {
     const problem = await queueProblem(step, accountId, id)
     if (problem !== null) return problem
     await step`
@@ -55,12 +54,15 @@ export function redeliver(
 }
 
 /** Locks the endpoint, so that requests for deliveries count one after another. */
-async function queueProblem(step: TransactionSql, accountId: string, id: string): Promise<QueueProblem | null> {
-  const [endpoint] = await step<{ isDisabled: boolean; pending: number }[]>`
+async function queueProblem(step: Step, accountId: string, id: string): Promise<QueueProblem | null> {
+  const [endpoint] = (await statementIn(step)`
     select disabled_at is not null as "isDisabled", (
       select count(*)::int from webhook_deliveries where endpoint_id = webhook_endpoints.id and status = 'pending'
     ) as pending
-    from webhook_endpoints where id = ${id} and account_id = ${accountId} for no key update`
+    from webhook_endpoints where id = ${id} and account_id = ${accountId} for no key update`) as readonly {
+    isDisabled: boolean
+    pending: number
+  }[]
   if (endpoint === undefined || endpoint.isDisabled) return 'disabled'
   return endpoint.pending < maximumPending ? null : 'queue_full'
 }
@@ -72,9 +74,7 @@ export function listDeliveries(
   endpointId: string,
   { after, limit }: { readonly after: string | null; readonly limit: number },
 ): Promise<ShownDelivery[]> {
-  return withAccountRls(
-    database,
-    accountId,
+  return withAccountRls(database, accountId).sql(
     sql => sql<ShownDelivery[]>`
       select id, type, status, attempts, response_status, error, duration_ms, body, iso_time(created_at) as created_at,
         iso_time(attempted_at) as last_attempt_at, case when status = 'pending' then iso_time(due_at) end as next_attempt_at

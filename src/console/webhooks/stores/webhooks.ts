@@ -11,14 +11,12 @@ import {
 } from '../../../core/webhooks/events.ts'
 import type { Database } from '../../../database/database.ts'
 import { changeAudited, recordAudit } from '../../../database/repositories/audit.ts'
-import { inTransaction, withAccountRls } from '../../../database/statement.ts'
+import { withAccountRls } from '../../../database/statement.ts'
 import type { ShownWebhook } from '../schemas.ts'
 
 /** Returns an account's endpoints, oldest first. */
 export function listEndpoints(database: Database, accountId: string, id: string | null = null) {
-  return withAccountRls(
-    database,
-    accountId,
+  return withAccountRls(database, accountId).sql(
     sql => sql<ShownWebhook[]>`
       select id, url, array_to_json(events) as events, format, disabled_at is null as enabled, disabled_by,
         iso_time(disabled_at) as disabled_at, iso_time(failing_since) as failing_since, iso_time(created_at) as created_at,
@@ -45,13 +43,18 @@ export function addEndpoint(database: Database, accountId: string, endpoint: New
       where (select count(*) from webhook_endpoints where account_id = ${accountId}) < ${maximumEndpoints}
       returning id`
     if (rows.length === 0) return 'full'
-    const details = { url: auditedUrl(endpoint), events: events.join(', '), format, project_id: projectId ?? undefined }
+    const ofProject = projectId === null ? {} : { project_id: projectId }
+    const details = { url: auditedUrl(endpoint), events: events.join(', '), format, ...ofProject }
     return { action: 'webhook.created', target: id, details }
   })
 }
 
 type EndpointChange = {
-  readonly [Name in 'url' | 'events' | 'enabled' | 'project_id']?: ShownWebhook[Name] | undefined
+  readonly url?: string | undefined
+  readonly events?: readonly string[] | undefined
+  readonly enabled?: boolean | undefined
+  /** Null = all events of the account. */
+  readonly projectId?: string | null | undefined
 }
 
 /** Changes an endpoint. Enabling it lets its pending deliveries continue. */
@@ -59,7 +62,7 @@ export function changeEndpoint(
   database: Database,
   accountId: string,
   id: string,
-  { url, events, enabled, project_id: projectId }: EndpointChange,
+  { url, events, enabled, projectId }: EndpointChange,
 ): Promise<'done' | 'not_found'> {
   return changeAudited<'not_found'>(database, accountId, async step => {
     const [changed] = await step<Audited[]>`
@@ -74,8 +77,12 @@ export function changeEndpoint(
         failing_since = case when ${enabled ?? null}::boolean then null else failing_since end
       where id = ${id} and account_id = ${accountId} returning url, format`
     if (changed === undefined) return 'not_found'
-    const named = url === undefined ? undefined : auditedUrl(changed)
-    const details = { url: named, events: events?.join(', '), enabled, project_id: projectId }
+    const details = {
+      ...(url === undefined ? {} : { url: auditedUrl(changed) }),
+      ...(events === undefined ? {} : { events: events.join(', ') }),
+      ...(enabled === undefined ? {} : { enabled }),
+      ...(projectId === undefined ? {} : { project_id: projectId }),
+    }
     return { action: 'webhook.changed', target: id, details }
   })
 }
@@ -172,32 +179,34 @@ export function settleDelivery(
   const waitMs = result.error === null ? null : nextAttemptMs(attempts, result)
   const status = result.error === null ? 'delivered' : waitMs === null ? 'failed' : 'pending'
   const [now = '', due = ''] = [at, at + (waitMs ?? 0)].map(time => new Date(time).toISOString())
-  return inTransaction(database, async step => {
-    // Locked before the delivery, like a deletion does, so that the two cannot deadlock.
-    await step`select 1 from webhook_endpoints where id = ${endpointId} for no key update`
-    const settled = await step`
+  return database.run(({ sql }) =>
+    sql.begin(async step => {
+      // Locked before the delivery, like a deletion does, so that the two cannot deadlock.
+      await step`select 1 from webhook_endpoints where id = ${endpointId} for no key update`
+      const settled = await step`
         update webhook_deliveries set status = ${status}, due_at = ${due}::text::timestamptz,
           response_status = ${result.status}, error = ${result.error}, duration_ms = ${result.durationMs}
         where id = ${id} and status = 'pending' and attempts = ${attempts} returning id`
-    if (settled.length === 0) return null
-    if (status === 'delivered') {
-      await step`
+      if (settled.length === 0) return null
+      if (status === 'delivered') {
+        await step`
           update webhook_endpoints set failing_since = null where id = ${endpointId} and failing_since is not null`
-      return status
-    }
-    if (result.error === 'secret_unreadable') return status
-    await step`
+        return status
+      }
+      if (result.error === 'secret_unreadable') return status
+      await step`
         update webhook_endpoints set failing_since = ${now}::text::timestamptz
         where id = ${endpointId} and failing_since is null`
-    if (status === 'pending') return status
-    const limit = new Date(result.status === 410 ? at : at - disabledAfterMs).toISOString()
-    const disabled = await step`
+      if (status === 'pending') return status
+      const limit = new Date(result.status === 410 ? at : at - disabledAfterMs).toISOString()
+      const disabled = await step`
         update webhook_endpoints set disabled_at = ${now}::text::timestamptz, disabled_by = 'failures'
         where id = ${endpointId} and disabled_at is null and failing_since <= ${limit}::text::timestamptz returning id`
-    if (disabled.length === 0) return status
-    await recordAudit(step, {}, { accountId, action: 'webhook.disabled', target: endpointId })
-    return 'disabled'
-  })
+      if (disabled.length === 0) return status
+      await recordAudit(step, {}, { accountId, action: 'webhook.disabled', target: endpointId })
+      return 'disabled'
+    }),
+  )
 }
 
 /**

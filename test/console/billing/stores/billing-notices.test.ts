@@ -1,12 +1,13 @@
 /** Emails about money on every Postgres: stored with their cause, still true when sent, and sent once. */
 import { describe, expect } from 'bun:test'
+import { eq } from 'drizzle-orm'
 import { changeBilling, rollCycles } from '../../../../src/console/billing/stores/billing.ts'
 import { closeCycle, listInvoices } from '../../../../src/console/billing/stores/invoices.ts'
 import { applyInvoice } from '../../../../src/console/billing/stores/payment-events.ts'
 import { startNoticeWorker } from '../../../../src/console/billing/worker.ts'
 import { cycleMs, graceMs, type ProcessorInvoice, settlementDelayMs } from '../../../../src/core/billing/billing.ts'
 import type { Database } from '../../../../src/database/database.ts'
-import { toColumns } from '../../../../src/database/statement.ts'
+import { accounts, emailNotices as noticeRows, usageDaily, users } from '../../../../src/database/tables.ts'
 import type { BillingEmail } from '../../../../src/mail/mailer.ts'
 import type { Delivery } from '../../../../src/mail/queue.ts'
 import { newAccount, quiet } from '../../../database/database.contract.ts'
@@ -48,19 +49,26 @@ async function sentAt(database: Database, accountId: string, at: number): Promis
 async function invoiced(database: Database) {
   const owner = await newAccount(database)
   const { accountId, userId } = owner
-  await database.run(({ sql }) => sql`update accounts set plan = 'evaluation' where id = ${accountId}`)
+  await database.run(({ orm }) => orm.update(accounts).set({ plan: 'evaluation' }).where(eq(accounts.id, accountId)))
   const upgrade = { event: 'upgrade', at: start, userId, newId, method: manual() } as const
   expect(await changeBilling(database, accountId, upgrade)).toBe('done')
   const used = { requests: 1, completed: 1, inputTokens: 1, cachedInputTokens: 0, outputTokens: 1, reasoningTokens: 0 }
-  const place = { accountId, day: '2026-01-07', keyId: 'k', model: 'openai/gpt-a' }
-  const row = toColumns({ ...used, ...place, billedMicrocents: 500_000_000 })
-  await database.run(({ sql }) => sql`insert into usage_daily ${sql(row)}`)
+  await database.run(({ orm }) =>
+    orm.insert(usageDaily).values({
+      ...used,
+      accountId,
+      day: '2026-01-07',
+      keyId: 'k',
+      model: 'openai/gpt-a',
+      billedMicrocents: 500_000_000,
+    }),
+  )
   const issuedAt = start + cycleMs + settlementDelayMs
   while ((await rollCycles(database, issuedAt, newId)) > 0);
   while ((await closeCycle(database, issuedAt, newId)) !== null);
   const [found] = await listInvoices(database, accountId)
   if (found === undefined) throw new Error('there is an invoice')
-  const { id: invoiceId, totalCents } = found
+  const { id: invoiceId, totalCents } = found.invoice
   const seen = (status: ProcessorInvoice['status']): ProcessorInvoice => ({
     processorId: null,
     invoiceId,
@@ -125,11 +133,13 @@ for (const [name, open] of databases) {
         person('owner', new Date(start)),
         person('owner', null),
       ]
-      for (const user of [second, member, gone, leaving])
-        await database.run(({ sql }) => sql`insert into users ${sql(toColumns(user))}`)
+      await database.run(({ orm }) => orm.insert(users).values([second, member, gone, leaving]))
       await applyInvoice(database, seen('unpaid'), issuedAt)
-      await database.run(
-        ({ sql }) => sql`update users set removed_at = ${new Date(issuedAt)} where id = ${leaving?.id ?? ''}`,
+      await database.run(({ orm }) =>
+        orm
+          .update(users)
+          .set({ removedAt: new Date(issuedAt) })
+          .where(eq(users.id, leaving.id)),
       )
       const received: string[] = []
       const worker = sender(database, { at: issuedAt }, async ({ to, kind, id }) => {
@@ -202,9 +212,8 @@ for (const [name, open] of databases) {
       await worker.run()
       await worker.close()
       expect(tried).toHaveLength(4)
-      const rows = await database.run(
-        ({ sql }) => sql<{ kind: string; status: string }[]>`
-          select kind, status from email_notices where account_id = ${accountId}`,
+      const rows = await database.run(({ orm }) =>
+        orm.select().from(noticeRows).where(eq(noticeRows.accountId, accountId)),
       )
       expect(Object.fromEntries(rows.map(({ kind, status }) => [kind, status]))).toEqual({
         invoice_unpaid: 'sent',

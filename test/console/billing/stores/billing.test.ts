@@ -1,5 +1,6 @@
 /** Guarantees of billing on every Postgres, the embedded one and a real one: exact sums, single effects, one winner. */
 import { describe, expect } from 'bun:test'
+import { eq } from 'drizzle-orm'
 import fc from 'fast-check'
 import { changeBilling, findBilling, rollCycles, setSoftCap } from '../../../../src/console/billing/stores/billing.ts'
 import {
@@ -22,6 +23,7 @@ import type { UsageRecord } from '../../../../src/core/usage/usage-record.ts'
 import type { Database } from '../../../../src/database/database.ts'
 import { spentBefore, spentInPeriod, spentOnDays } from '../../../../src/database/repositories/budget-tracker.ts'
 import { withAccountRls } from '../../../../src/database/statement.ts'
+import { accounts, billingCycles, invoices, planChanges } from '../../../../src/database/tables.ts'
 import { createShipper } from '../../../../src/ledger/shipper.ts'
 import { newAccount, newKey, quiet } from '../../../database/database.contract.ts'
 import { getOnDatabase } from '../../../database/on-database.ts'
@@ -40,7 +42,9 @@ const databases = testedDatabases()
 /** Creates an account on plan `evaluation`. */
 async function freeAccount(database: Database) {
   const owner = await newAccount(database)
-  await database.run(({ sql }) => sql`update accounts set plan = 'evaluation' where id = ${owner.accountId}`)
+  await database.run(({ orm }) =>
+    orm.update(accounts).set({ plan: 'evaluation' }).where(eq(accounts.id, owner.accountId)),
+  )
   return owner
 }
 
@@ -133,7 +137,7 @@ for (const [name, open] of databases) {
             await settle(database, start + cycleMs + settlementDelayMs)
             const [invoice, ...others] = await listInvoices(database, accountId)
             expect(others).toEqual([])
-            const found = await findInvoice(database, accountId, invoice?.id ?? '')
+            const found = await findInvoice(database, accountId, invoice?.invoice.id ?? '')
             for (const model of models) {
               const own = all.filter(item => inCycle(item) && item.model === model)
               const line = found?.lines.find(item => item.model === model)
@@ -141,8 +145,8 @@ for (const [name, open] of databases) {
               expect(line?.requests ?? 0).toBe(own.length)
               expect(line?.inputTokens ?? 0).toBe(own.reduce((sum, item) => sum + item.tokens, 0))
             }
-            expect(found?.totalMicrocents).toBe(getSum(all.filter(inCycle)))
-            expect(found?.totalCents).toBe(Math.floor(getSum(all.filter(inCycle)) / 1_000_000))
+            expect(found?.invoice.totalMicrocents).toBe(getSum(all.filter(inCycle)))
+            expect(found?.invoice.totalCents).toBe(Math.floor(getSum(all.filter(inCycle)) / 1_000_000))
           }),
           { numRuns: 8 },
         )
@@ -166,8 +170,8 @@ for (const [name, open] of databases) {
         await settle(database, at + cycleMs)
         await settle(database, at + 2 * cycleMs)
         const found = await listInvoices(database, accountId)
-        expect(found.map(({ totalMicrocents }) => totalMicrocents)).toEqual([0, 3_000_011, 7_000_001])
-        const second = await findInvoice(database, accountId, found[1]?.id ?? '')
+        expect(found.map(({ invoice }) => invoice.totalMicrocents)).toEqual([0, 3_000_011, 7_000_001])
+        const second = await findInvoice(database, accountId, found[1]?.invoice.id ?? '')
         expect(second?.lines.map(({ model, amountMicrocents }) => [model, amountMicrocents])).toEqual([
           [`openai/gpt-a${earlierCycleSuffix}`, 3_000_000],
           ['openai/gpt-a', 11],
@@ -193,7 +197,7 @@ for (const [name, open] of databases) {
       await ship(database, [record(1_000_000, 5), record(20_000_000, left - 1), record(300_000_000, left)])
       await settle(database, start + cycleMs + settlementDelayMs)
       await settle(database, start + 4 * cycleMs)
-      const totals = async () => (await listInvoices(database, accountId)).map(({ totalMicrocents }) => totalMicrocents)
+      const totals = async () => (await listInvoices(database, accountId)).map(({ invoice }) => invoice.totalMicrocents)
       expect(await totals()).toEqual([21_000_000])
 
       const other = await upgraded(database)
@@ -207,7 +211,7 @@ for (const [name, open] of databases) {
       await ship(database, [own(1, left - 1), own(20, left), own(300, back), own(4000, cycleMs + 5)])
       await settle(database, start + back + cycleMs + settlementDelayMs)
       const found = await listInvoices(database, other.accountId)
-      expect(found.map(({ totalMicrocents }) => totalMicrocents)).toEqual([4300, 1])
+      expect(found.map(({ invoice }) => invoice.totalMicrocents)).toEqual([4300, 1])
     })
 
     on('no invoice before its cycle has settled, and of another account’s none', async database => {
@@ -217,8 +221,8 @@ for (const [name, open] of databases) {
       await settle(database, start + cycleMs + settlementDelayMs)
       const [own] = await listInvoices(database, accountId)
       const stranger = await newAccount(database)
-      expect(await findInvoice(database, stranger.accountId, own?.id ?? '')).toBeNull()
-      expect(own?.status).toBe('paid')
+      expect(await findInvoice(database, stranger.accountId, own?.invoice.id ?? '')).toBeNull()
+      expect(own?.invoice.status).toBe('paid')
     })
 
     on(
@@ -238,13 +242,13 @@ for (const [name, open] of databases) {
                 ),
               )
               expect(outcomes.toSorted()).toEqual(['conflict', 'done'])
-              const [changes, cycles] = await database.run(({ sql }) =>
+              const [changes, cycles] = await database.run(({ orm }) =>
                 Promise.all([
-                  sql`select version, to_plan from plan_changes where account_id = ${accountId}`,
-                  sql`select id from billing_cycles where account_id = ${accountId}`,
+                  orm.select().from(planChanges).where(eq(planChanges.accountId, accountId)),
+                  orm.select().from(billingCycles).where(eq(billingCycles.accountId, accountId)),
                 ]),
               )
-              expect(changes.map(({ version, to_plan }) => [version, to_plan])).toEqual([
+              expect(changes.map(({ version, toPlan }) => [version, toPlan])).toEqual([
                 [1, outcomes[0] === 'done' ? 'usage' : 'evaluation'],
               ])
               expect(cycles.length).toBe(outcomes[0] === 'done' ? 1 : 0)
@@ -293,7 +297,7 @@ for (const [name, open] of databases) {
       ])
       const january = { startsAt: Date.UTC(2026, 0), endsAt: Date.UTC(2026, 1) }
       const cycle = { startsAt: start, endsAt: start + cycleMs }
-      await withAccountRls(database, accountId, async step => {
+      await withAccountRls(database, accountId).sql(async step => {
         expect((await spentOnDays(step, accountId, january)).microcents).toBe(11_110)
         expect(await spentBefore(step, accountId, january.startsAt)).toBe(0)
         expect((await spentOnDays(step, accountId, cycle)).microcents).toBe(111_100)
@@ -328,7 +332,7 @@ for (const [name, open] of databases) {
                 event: { id: newId('evt'), type: 'invoice', objectId: 'in', occurredAt: start + nth },
                 look: {
                   kind: 'invoice' as const,
-                  seen: toProcessorInvoice(found, isPaid && nth === 3 ? 'paid' : 'unpaid'),
+                  seen: toProcessorInvoice(found?.invoice, isPaid && nth === 3 ? 'paid' : 'unpaid'),
                 },
               }))
             }),
@@ -353,7 +357,7 @@ for (const [name, open] of databases) {
         for (const [index, accountId] of dues.entries()) {
           const [found] = await listInvoices(database, accountId)
           const owner = await findBilling(database, accountId)
-          expect(found?.status).toBe(index % 2 === 0 ? 'paid' : 'unpaid')
+          expect(found?.invoice.status).toBe(index % 2 === 0 ? 'paid' : 'unpaid')
           expect(owner?.account.unpaidSince === null).toBe(index % 2 === 0)
         }
       },
@@ -364,7 +368,7 @@ for (const [name, open] of databases) {
       await ship(database, [getRecord(accountId, { offset: 9, model: 'openai/gpt-a', billed: 5_000_000, tokens: 5 })])
       await settle(database, start + cycleMs + settlementDelayMs)
       const [found] = await listInvoices(database, accountId)
-      const seen = toProcessorInvoice(found, 'paid')
+      const seen = toProcessorInvoice(found?.invoice, 'paid')
       for (const wrong of [
         { totalCents: 4 },
         { currency: 'eur' },
@@ -374,13 +378,13 @@ for (const [name, open] of databases) {
       ])
         expect(await applyInvoice(database, { ...seen, ...wrong }, start)).toBe('mismatch')
       expect(await applyInvoice(database, { ...seen, invoiceId: 'inv_other' }, start)).toBe('ignored')
-      expect((await listInvoices(database, accountId))[0]?.status).toBe('open')
+      expect((await listInvoices(database, accountId))[0]?.invoice.status).toBe('open')
       expect(await applyInvoice(database, seen, start)).toBe('applied')
-      expect((await listInvoices(database, accountId))[0]?.status).toBe('paid')
+      expect((await listInvoices(database, accountId))[0]?.invoice.status).toBe('paid')
     })
 
     on('an invoice is collected by one of many at once, and again when a method is added', async database => {
-      await database.run(({ sql }) => sql`update invoices set status = 'void', paid_at = null`)
+      await database.run(({ orm }) => orm.update(invoices).set({ status: 'void', paidAt: null }))
       const { accountId, userId } = await upgraded(database)
       await ship(database, [getRecord(accountId, { offset: 9, model: 'openai/gpt-a', billed: 5_000_000, tokens: 5 })])
       await settle(database, start + cycleMs + settlementDelayMs)

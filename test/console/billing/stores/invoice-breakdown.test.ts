@@ -1,5 +1,6 @@
 /** Breakdowns of invoices: each dimension adds up to the invoice, whatever was used and however late it arrives. */
 import { describe, expect, test } from 'bun:test'
+import { eq } from 'drizzle-orm'
 import fc from 'fast-check'
 import { type BreakdownLine, breakdownDimensions, toBreakdown } from '../../../../src/console/billing/schemas.ts'
 import { changeBilling, rollCycles } from '../../../../src/console/billing/stores/billing.ts'
@@ -9,6 +10,7 @@ import { cycleMs, settlementDelayMs } from '../../../../src/core/billing/billing
 import { chatDialects } from '../../../../src/core/chat/chat.ts'
 import type { UsageRecord } from '../../../../src/core/usage/usage-record.ts'
 import type { Database } from '../../../../src/database/database.ts'
+import { accounts } from '../../../../src/database/tables.ts'
 import { createShipper } from '../../../../src/ledger/shipper.ts'
 import { quiet } from '../../../database/database.contract.ts'
 import { newTeam } from '../../../database/ledger-rows.ts'
@@ -26,7 +28,9 @@ async function newBilledTeam(database: Database) {
   const team = await newTeam(database)
   const [first, second] = team.ownerKeys
   await database.run(({ sql }) => sql`update api_keys set line_id = ${first} where id = ${second}`)
-  await database.run(({ sql }) => sql`update accounts set plan = 'evaluation' where id = ${team.accountId}`)
+  await database.run(({ orm }) =>
+    orm.update(accounts).set({ plan: 'evaluation' }).where(eq(accounts.id, team.accountId)),
+  )
   const method = { id: newId('pay'), kind: 'manual', stripePaymentMethodId: null, brand: null, lastFour: null } as const
   const change = { event: 'upgrade', at: start, userId: team.ownerId, newId, method } as const
   expect(await changeBilling(database, team.accountId, change)).toBe('done')
@@ -131,11 +135,11 @@ function expected(
 
 async function breakDown(database: Database, { accountId }: Team, question: (typeof questions)[number]) {
   const [newest] = await listInvoices(database, accountId)
-  const invoiceId = newest?.id ?? ''
+  const invoiceId = newest?.invoice.id ?? ''
   const invoice = await findInvoice(database, accountId, invoiceId)
   const lines = (await breakDownInvoice(database, { accountId, invoiceId, ...question })) ?? []
   expect([question, ...getSums(lines)]).toEqual([question, ...getSums(invoice?.lines ?? [])])
-  expect(getSums(lines).at(-1)).toBe(invoice?.totalMicrocents)
+  expect(getSums(lines).at(-1)).toBe(invoice?.invoice.totalMicrocents)
   return lines
 }
 
@@ -201,14 +205,14 @@ for (const [name, open] of databases) {
         await ship(database, [...records, getRecord(team, { ...plain, offset: 10, billed: 9 })])
         await settle(database, start + cycleMs + settlementDelayMs)
         const [newest] = await listInvoices(database, team.accountId)
-        const question = { by: 'tag', tagName: 'session', invoiceId: newest?.id ?? '' } as const
+        const question = { by: 'tag', tagName: 'session', invoiceId: newest?.invoice.id ?? '' } as const
         const lines = (await breakDownInvoice(database, { accountId: team.accountId, ...question })) ?? []
         expect(lines).toHaveLength(1_002)
         expect(lines.slice(-2)).toMatchObject([
           { kind: 'others', requests: 3, amountMicrocents: 6 },
           { kind: 'untagged', requests: 1, amountMicrocents: 9 },
         ])
-        expect(getSums(lines).at(-1)).toBe(newest?.totalMicrocents)
+        expect(getSums(lines).at(-1)).toBe(newest?.invoice.totalMicrocents)
         const other = await newTeam(database)
         expect(await breakDownInvoice(database, { accountId: other.accountId, ...question })).toBeNull()
       },
