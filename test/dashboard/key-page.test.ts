@@ -83,6 +83,8 @@ function withBrowser(path: string) {
     await page.getByRole('img', { name: /^\$[\d.]+ of \$[\d.,]+ left this month$/ }).waitFor()
     await page.getByText('openai/gpt-5.5, anthropic/*').waitFor()
     await page.getByText('As the account: Any model').waitFor()
+    // The account is younger than a day. The chart moves what is below it, which a forced click would miss.
+    await page.getByRole('slider', { name: /^Requests per hour/ }).waitFor()
     const code = page.locator('.snippet pre')
     expect(await code.textContent()).toContain(`export OPENAI_BASE_URL='${gateway.url}/v1'`)
     expect(await code.textContent()).toContain(`${first.prefix.replace('…', '')}_YOUR_SECRET`)
@@ -95,8 +97,6 @@ function withBrowser(path: string) {
       expect(await code.textContent()).toContain(part)
     }
     expect(await page.content()).not.toContain(first.key)
-    // The account is younger than a day.
-    await page.getByRole('slider', { name: /^Requests per hour/ }).waitFor()
     await page.getByLabel('Range (UTC)').selectOption('7d')
     await page.getByRole('slider', { name: /^Requests per day/ }).waitFor()
     expect(page.url()).toContain(`#/keys/${first.id}?range=7d`)
