@@ -1,9 +1,8 @@
 /** `usage check`: reads documented usage reports of every provider, and compares their tokens and cost with those worked out by hand. */
 import { type Static, Type } from '@sinclair/typebox'
-import { Value } from '@sinclair/typebox/value'
 import type { TokenUsage } from '../core/chat/chat-events.ts'
 import { configuredModelSchema, toModel } from '../core/models/configured-models.ts'
-import { oneOf, strictObject } from '../core/validation/validate.ts'
+import { checkedData, oneOf, strictObject } from '../core/validation/validate.ts'
 import { readNative } from '../dialects/native/request.ts'
 import { anthropic } from '../providers/anthropic.ts'
 import { azure } from '../providers/azure.ts'
@@ -74,18 +73,11 @@ const fileSchema = strictObject({
   ),
 })
 
-type UsageCases = Static<typeof fileSchema>
-type UsageGroup = UsageCases['groups'][number]
+type UsageGroup = Static<typeof fileSchema>['groups'][number]
 export type UsageCase = UsageGroup['cases'][number]
 
-function checked(value: unknown): UsageCases {
-  if (Value.Check(fileSchema, value)) return value
-  const problem = Value.Errors(fileSchema, value).First()
-  throw new Error(`usage-cases.json: ${problem?.path}: ${problem?.message}`)
-}
-
 /** The conformance set. */
-const { sources, groups }: UsageCases = checked(file)
+const { sources, groups } = checkedData('usage-cases.json', fileSchema, file)
 
 export { groups as usageGroups, sources as usageSources }
 

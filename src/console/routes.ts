@@ -15,6 +15,7 @@ import { idempotencyHeaders, type OnceDeps, onceErrors, runIdempotent } from '..
 import type { PublicEndpointDeps } from '../http/public-endpoint.ts'
 import { enforceIpLimit } from '../http/rate-limits.ts'
 import { policies, type RouteDocs, session, withRouteDocs } from '../http/route-docs.ts'
+import examples from './examples.json'
 
 /** One request of a user whose role permits the route's action, in the account or in a project. */
 export type SessionRequest<Body extends TSchema = TSchema> = {
@@ -38,7 +39,6 @@ type Answer<Shape extends TSchema | null> = Response | (Shape extends TSchema ? 
 
 /** A row of a table of routes. */
 type Row<Call, Body extends TSchema, Shape extends TSchema | null> = RouteDocs & {
-  readonly path: string
   readonly body?: Body
   readonly answer: Shape
   readonly handle: (call: Call) => Promise<Answer<Shape>>
@@ -49,7 +49,7 @@ export type SessionRoute<Body extends TSchema = TSchema, Shape extends TSchema |
   Body,
   Shape
 > & {
-  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+  readonly route: `${'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'} /${string}`
   readonly action: Action
   /** Form of the path parameters, if not that of the gateway's own IDs. */
   readonly ids?: RegExp
@@ -86,10 +86,9 @@ type Context = {
  */
 export function sessionRoutes(name: string, identify: Authenticate, routes: readonly SessionRoute[]) {
   const app = new Elysia({ name })
-  for (const { method, path, action, ids = harmless, handle, once, ...row } of routes)
+  for (const { route, action, ids = harmless, handle, once, ...row } of routes)
     app.route(
-      method,
-      path,
+      ...splitRoute(route),
       async ({ request, server, params = {} }: Context) => {
         const principal = await authorize(identify, request, action)
         if (!Object.values(params).every(value => ids.test(value))) throw notFound()
@@ -106,13 +105,22 @@ export function sessionRoutes(name: string, identify: Authenticate, routes: read
         }
         return whileHeld({ budget: identify.bodies, owner: principal.accountId }, request, bodyLimits.other, work)
       },
-      { parse: 'none', ...withRouteDocs(session(action), once === undefined ? row : { ...row, ...onceDocs(row) }) },
+      { parse: 'none', ...withRouteDocs(session(action), { examples: bodies[route], ...row, ...onceDocs(row, once) }) },
     )
   return app
 }
 
-function onceDocs({ errors = [] }: RouteDocs) {
-  return { requestHeaders: idempotencyHeaders, errors: [...errors, ...onceErrors] }
+/** Examples of bodies by route. */
+const bodies: Readonly<Record<string, RouteDocs['examples']>> = examples
+
+/** Returns the method and the path of a route. */
+function splitRoute(route: string): [method: string, path: string] {
+  const [method = '', path = ''] = route.split(' ')
+  return [method, path]
+}
+
+function onceDocs({ errors = [] }: RouteDocs, once: OnceDeps | undefined) {
+  return once && { requestHeaders: idempotencyHeaders, errors: [...errors, ...onceErrors] }
 }
 
 function toResponse(answer: object | null, status = 200): Response {
@@ -170,7 +178,7 @@ export type OpenRoute<Body extends TSchema = TSchema, Shape extends TSchema | nu
   Body,
   Shape
 > & {
-  readonly method: 'GET' | 'POST'
+  readonly route: `${'GET' | 'POST'} /${string}`
   /** Requests of one IP address; absent = the handler counts them. */
   readonly limit?: RateLimiter
   /** Throws if the configuration does not allow the request, before its body is read. */
@@ -185,10 +193,9 @@ export function openRoute<Body extends TSchema, Shape extends TSchema | null>(ro
 /** Creates one Elysia instance with routes without a session. The small body is reserved for the client's IP address. */
 export function openRoutes(name: string, deps: OpenRouteDeps, routes: readonly OpenRoute[]) {
   const app = new Elysia({ name })
-  for (const { method, path, limit, refuse, handle, ...row } of routes)
+  for (const { route, limit, refuse, handle, ...row } of routes)
     app.route(
-      method,
-      path,
+      ...splitRoute(route),
       async ({ request, server, params = {} }: Context) => {
         const address = deps.getAddress(request, server)
         if (limit !== undefined) await enforceIpLimit(limit, address)
@@ -199,7 +206,7 @@ export function openRoutes(name: string, deps: OpenRouteDeps, routes: readonly O
         }
         return whileHeld({ budget: deps.bodies, owner: address }, request, bodyLimits.other, work)
       },
-      { parse: 'none', ...withRouteDocs(policies.open, row) },
+      { parse: 'none', ...withRouteDocs(policies.open, { examples: bodies[route], ...row }) },
     )
   return app
 }

@@ -13,7 +13,7 @@ export type RouteDocs = {
   /** Schema of the JSON body. */
   readonly body?: TSchema
   /** Example bodies by name. A test sends each of them. */
-  readonly examples?: Readonly<Record<string, object>>
+  readonly examples?: Readonly<Record<string, object>> | undefined
   /** False if an absent body counts as an empty object. */
   readonly bodyRequired?: boolean
   readonly query?: TObject<TProperties>

@@ -65,40 +65,18 @@ type AccountDeps = ConsoleDeps & RulesDeps
 export function account(deps: AccountDeps, identify: Authenticate) {
   return sessionRoutes('account', identify, [
     sessionRoute({
-      method: 'GET',
-      path: '/api/v1/account',
+      route: 'GET /api/v1/account',
       action: 'account.see',
       summary: 'Get account, plan, limits and daily usage',
       answer: accountTodayShape,
       handle: call => overview(deps, call),
     }),
     sessionRoute({
-      method: 'PATCH',
-      path: '/api/v1/account',
+      route: 'PATCH /api/v1/account',
       action: 'account.change',
       summary:
         'Change the name, web access, hedging, fallback and continuation policy, baseline, shadow evaluation, constraints, rules, required sign-in or limits of the account',
       body: changeSchema,
-      examples: {
-        'new name': { name: 'Difference Engines' },
-        'web access off': { web: false },
-        'hedging on': { hedge: true },
-        'two-factor sign-in optional': { requires_two_factor: false },
-        'the named model only': { fallback: 'same_model' },
-        'cut texts end with an error': { continue: 'off' },
-        'the model to compare with': { baseline_model: 'openai/gpt-5.5' },
-        'no comparison with it': { shadow: null },
-        'receivers that train no models': { constraints: { no_training: true } },
-        'a canary': {
-          rules: [
-            {
-              name: 'canary',
-              when: { model: 'openai/gpt-5.5' },
-              split: [{ model: 'openai/gpt-6.1-terra', percent: 10 }],
-            },
-          ],
-        },
-      },
       answer: accountTodayShape,
       async handle(call) {
         const {
@@ -125,14 +103,12 @@ export function account(deps: AccountDeps, identify: Authenticate) {
       },
     }),
     sessionRoute({
-      method: 'DELETE',
-      path: '/api/v1/account',
+      route: 'DELETE /api/v1/account',
       action: 'account.delete',
       summary: 'Delete the account with its users, keys and all personal data',
       description:
         'Ends all keys and sessions within 1 s. A running billing cycle ends now, and its invoice follows. Usage and invoices stay under IDs, without names. This cannot be undone.',
       body: deletionSchema,
-      examples: { confirmed: { name: 'Analytical Engines', password: 'correct horse battery' } },
       answer: null,
       errors: ['invalid_credentials', 'not_found'],
       handle: call => remove(deps, call),
@@ -161,10 +137,8 @@ async function changeLimits(
   if (!mayChangeLimits(principal, account)) throw notOperator()
   const { requests_per_minute, concurrent_requests, daily_tokens, daily_cost_usd: usd } = limits
   const change = {
-    ...(requests_per_minute === undefined ? {} : { requestsPerMinute: requests_per_minute }),
-    ...(concurrent_requests === undefined ? {} : { concurrentRequests: concurrent_requests }),
-    ...(daily_tokens === undefined ? {} : { dailyTokens: daily_tokens }),
-    ...(usd === undefined ? {} : { dailyCostMicrocents: usd === null ? null : fromUsd(usd) }),
+    ...{ requestsPerMinute: requests_per_minute, concurrentRequests: concurrent_requests, dailyTokens: daily_tokens },
+    dailyCostMicrocents: usd == null ? usd : fromUsd(usd),
   }
   await changeAccount(database, account.id, change)
 }

@@ -68,8 +68,7 @@ export function alerts(deps: AlertDeps, identify: Authenticate) {
   const limiter = testLimiter(deps)
   return sessionRoutes('alerts', identify, [
     sessionRoute({
-      method: 'GET',
-      path: '/api/v1/alerts',
+      route: 'GET /api/v1/alerts',
       action,
       summary: 'List alerts, oldest first',
       description: 'Owners and admins of the account see all alerts, admins of a project those of the project.',
@@ -81,39 +80,29 @@ export function alerts(deps: AlertDeps, identify: Authenticate) {
       },
     }),
     sessionRoute({
-      method: 'POST',
-      path: '/api/v1/alerts',
+      route: 'POST /api/v1/alerts',
       action,
       summary: 'Create an alert',
       description: `Sends an email to owners, and to admins of its project, and \`alert.fired\` to webhooks (\`budget.reached\` for \`budget\`) when a value reaches the threshold, and \`alert.resolved\` when it falls below 80% of it. At most ${maximumAlerts} per project, ${maximumAlerts} of the account, and ${maximumAccountAlerts} in all. Admins of a project name it in \`project_id\`.`,
       body: creationSchema,
-      examples: {
-        '5% failed requests': { metric: 'error_rate', threshold: 0.05, window_minutes: 15 },
-        '50 USD per day': { metric: 'spend', threshold: 50 },
-        '80% of any budget': { metric: 'budget', threshold: 0.8 },
-        'of the account': { metric: 'spend', threshold: 50, project_id: null },
-      },
       answer: alertShape,
       status: 201,
       errors: ['not_found', 'conflict'],
       handle: call => create(deps, call),
     }),
     sessionRoute({
-      method: 'PATCH',
-      path: '/api/v1/alerts/:id',
+      route: 'PATCH /api/v1/alerts/:id',
       action,
       summary: 'Change threshold, window or project of an alert',
       description:
         'The new threshold counts from the next evaluation on. Another window starts at once. In another project the alert starts like a new one.',
       body: changeSchema,
-      examples: { '100 USD per day': { threshold: 100 } },
       answer: alertShape,
       errors: ['not_found', 'conflict'],
       handle: change,
     }),
     sessionRoute({
-      method: 'DELETE',
-      path: '/api/v1/alerts/:id',
+      route: 'DELETE /api/v1/alerts/:id',
       action,
       summary: 'Delete an alert',
       answer: null,
@@ -127,8 +116,7 @@ export function alerts(deps: AlertDeps, identify: Authenticate) {
       },
     }),
     sessionRoute({
-      method: 'POST',
-      path: '/api/v1/alerts/:id/test',
+      route: 'POST /api/v1/alerts/:id/test',
       action,
       summary: 'Test an alert',
       description:

@@ -146,11 +146,7 @@ export function changeAlert(
         changed_at = case when ${isMoved}::boolean then null else changed_at end
       where id = ${id} and account_id = ${accountId} and project_id is not distinct from ${formerId} returning id`
     if (rows.length === 0) return 'not_found'
-    const details = {
-      ...(threshold === undefined ? {} : { threshold }),
-      ...(windowMinutes === undefined ? {} : { window_minutes: windowMinutes }),
-      ...(projectId === undefined ? {} : { project_id: projectId }),
-    }
+    const details = { threshold, window_minutes: windowMinutes, project_id: projectId }
     return { action: 'alert.changed', target: id, details }
   })
 }

@@ -18,8 +18,7 @@ export function auditRoutes(identify: Authenticate) {
   const slots = createExportSlots()
   return sessionRoutes('audit', identify, [
     sessionRoute({
-      method: 'GET',
-      path: '/api/v1/audit',
+      route: 'GET /api/v1/audit',
       action: 'audit.see',
       summary: 'List the audit log',
       description: 'Who changed what, newest first, 50 entries per page by default. Entries are kept for 400 days.',
@@ -28,8 +27,7 @@ export function auditRoutes(identify: Authenticate) {
       handle: list,
     }),
     sessionRoute({
-      method: 'GET',
-      path: '/api/v1/audit/export',
+      route: 'GET /api/v1/audit/export',
       action: 'audit.see',
       summary: 'Export the audit log',
       description: 'A stream of any length, newest first. Each line of `jsonl` is one entry of the list.',

@@ -85,12 +85,10 @@ export function resets(deps: ConsoleDeps) {
 
   return openRoutes('resets', deps, [
     openRoute({
-      method: 'POST',
-      path: '/api/v1/auth/reset',
+      route: 'POST /api/v1/auth/reset',
       summary: 'Request a password reset by email',
       description: 'The response is the same whether a user has the address or not. Requires email to be configured.',
       body: askingSchema,
-      examples: { 'forgotten password': { email: 'ada@example.com' } },
       answer: resetAskedShape,
       status: 202,
       errors: ['ip_rate_limited', 'not_found'],
@@ -106,16 +104,12 @@ export function resets(deps: ConsoleDeps) {
       },
     }),
     openRoute({
-      method: 'POST',
-      path: '/api/v1/auth/reset/:token',
+      route: 'POST /api/v1/auth/reset/:token',
       limit: tried,
       summary: 'Set a new password with the token from the email',
       description:
         'Ends every session of the user, confirms the email address and ends a sign-in lockout. With `revoke_keys` all API keys of the user are revoked too; those of an unconfirmed address always are.',
       body: choosingSchema,
-      examples: {
-        'new password, old keys revoked': { password: 'correct horse battery staple', revoke_keys: true },
-      },
       answer: null,
       errors: ['ip_rate_limited', 'not_found'],
       handle: call => choose(deps, call),

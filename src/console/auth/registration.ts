@@ -68,8 +68,7 @@ export function registration(deps: ConsoleDeps, identify: Authenticate) {
 
   return openRoutes('registration', deps, [
     openRoute({
-      method: 'GET',
-      path: '/api/v1/auth/registration',
+      route: 'GET /api/v1/auth/registration',
       summary: 'Get the ways to register and sign in',
       answer: registrationRulesShape,
       async handle() {
@@ -87,20 +86,12 @@ export function registration(deps: ConsoleDeps, identify: Authenticate) {
       },
     }),
     openRoute({
-      method: 'POST',
-      path: '/api/v1/auth/register',
+      route: 'POST /api/v1/auth/register',
       limit: requests,
       summary: 'Create an account',
       description:
         'Signs in immediately. The first user is its owner, on the plan `evaluation`. If email is configured, the user can only read until the address is confirmed by the link in the email; an address that is not confirmed can be registered again.',
       body: registrationSchema,
-      examples: {
-        'a new account': {
-          email: 'ada@example.com',
-          password: 'correct horse battery',
-          name: 'Analytical Engines',
-        },
-      },
       answer: sessionShape,
       status: 201,
       errors: ['invalid_credentials', 'conflict', 'ip_rate_limited'],
@@ -110,14 +101,12 @@ export function registration(deps: ConsoleDeps, identify: Authenticate) {
       handle: call => register(deps, call, { count: () => enforceIpLimit(registrations, call.address), confirm }),
     }),
     openRoute({
-      method: 'POST',
-      path: '/api/v1/auth/verify/:token',
+      route: 'POST /api/v1/auth/verify/:token',
       limit: tried,
       summary: 'Confirm an email address',
       description:
         'Takes the token from the email and the password of the registration, and signs in. The token is valid for one day and for one confirmation.',
       body: verificationSchema,
-      examples: { 'password of the registration': { password: 'correct horse battery' } },
       answer: sessionShape,
       errors: ['invalid_credentials', 'not_found', 'ip_rate_limited'],
       handle: call => verify(deps, call),
@@ -125,8 +114,7 @@ export function registration(deps: ConsoleDeps, identify: Authenticate) {
   ]).use(
     sessionRoutes('verification', identify, [
       sessionRoute({
-        method: 'POST',
-        path: '/api/v1/auth/verification',
+        route: 'POST /api/v1/auth/verification',
         action: 'sessions.own',
         summary: 'Send the confirmation email again',
         description: 'At most three per hour; the response does not change beyond that.',

@@ -65,26 +65,22 @@ export function auth(deps: ConsoleDeps, identify: Authenticate) {
     .use(
       openRoutes('sign-in', deps, [
         openRoute({
-          method: 'POST',
-          path: '/api/v1/auth/login',
+          route: 'POST /api/v1/auth/login',
           limit: requests,
           summary: 'Sign in',
           description:
             'A user with two-factor sign-in gets `two_factor_required` and sends the same request again with `code`.',
           body: signInSchema,
-          examples: { 'email and password': { email: 'ada@example.com', password: 'correct horse battery' } },
           answer: sessionShape,
           errors: ['invalid_credentials', 'two_factor_required', 'forbidden', 'ip_rate_limited'],
           handle: call => logIn(deps, call),
         }),
         openRoute({
-          method: 'POST',
-          path: '/api/v1/auth/refresh',
+          route: 'POST /api/v1/auth/refresh',
           limit: requests,
           summary: 'Refresh the session',
           description: 'Every refresh token is valid for one refresh; a reused one ends its session.',
           body: refreshSchema,
-          examples: { 'current refresh token': { refresh_token: 'gw_refresh_…' } },
           answer: sessionShape,
           errors: ['invalid_token', 'ip_rate_limited'],
           handle: ({ body }) => refresh(deps, body.refresh_token),
@@ -95,8 +91,7 @@ export function auth(deps: ConsoleDeps, identify: Authenticate) {
     .use(
       sessionRoutes('sessions', identify, [
         sessionRoute({
-          method: 'POST',
-          path: '/api/v1/auth/logout',
+          route: 'POST /api/v1/auth/logout',
           action: 'sessions.own',
           summary: 'Sign out',
           ...emptyBody,
@@ -105,8 +100,7 @@ export function auth(deps: ConsoleDeps, identify: Authenticate) {
           handle: call => endSession(deps, call, call.principal.sessionId),
         }),
         sessionRoute({
-          method: 'GET',
-          path: '/api/v1/auth/sessions',
+          route: 'GET /api/v1/auth/sessions',
           action: 'sessions.own',
           summary: 'List sessions',
           answer: ownSessionsShape,
@@ -115,23 +109,18 @@ export function auth(deps: ConsoleDeps, identify: Authenticate) {
           },
         }),
         sessionRoute({
-          method: 'DELETE',
-          path: '/api/v1/auth/sessions/:id',
+          route: 'DELETE /api/v1/auth/sessions/:id',
           action: 'sessions.own',
           summary: 'End a session',
           answer: null,
           handle: call => endSession(deps, call, call.id),
         }),
         sessionRoute({
-          method: 'PUT',
-          path: '/api/v1/auth/password',
+          route: 'PUT /api/v1/auth/password',
           action: 'sessions.own',
           summary: 'Change password',
           description: 'Ends all other sessions.',
           body: passwordChangeSchema,
-          examples: {
-            'new password': { current_password: 'correct horse battery', new_password: 'correct horse battery staple' },
-          },
           answer: null,
           errors: ['invalid_credentials', 'conflict'],
           handle: call => changePassword(deps, call),
@@ -234,8 +223,7 @@ async function changePassword(deps: ConsoleDeps, call: SessionRequest<typeof pas
 function singleSignOnSettings(deps: ConsoleDeps, identify: Authenticate) {
   return sessionRoutes('single-sign-on-settings', identify, [
     sessionRoute({
-      method: 'GET',
-      path: '/api/v1/auth/oidc/settings',
+      route: 'GET /api/v1/auth/oidc/settings',
       action: 'account.secure',
       summary: 'Get the settings of single sign-on',
       description:

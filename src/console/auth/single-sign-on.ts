@@ -39,8 +39,7 @@ export function singleSignOn(deps: ConsoleDeps) {
   const limit = deps.limits('oidc', perAddress)
   return openRoutes('single-sign-on', deps, [
     openRoute({
-      method: 'GET',
-      path: '/api/v1/auth/oidc/start',
+      route: 'GET /api/v1/auth/oidc/start',
       limit,
       summary: 'Start single sign-on',
       description:
@@ -52,8 +51,7 @@ export function singleSignOn(deps: ConsoleDeps) {
       handle: ({ request }) => begin(deps, getSetup(deps), new URL(request.url).searchParams.get('test') === 'true'),
     }),
     openRoute({
-      method: 'GET',
-      path: '/api/v1/auth/oidc/callback',
+      route: 'GET /api/v1/auth/oidc/callback',
       limit,
       summary: 'Return from the identity provider',
       description: 'The redirect URI of single sign-on. Redirects to the dashboard, also after a failure.',
@@ -63,8 +61,7 @@ export function singleSignOn(deps: ConsoleDeps) {
       handle: ({ request }) => finish(deps, getSetup(deps), request),
     }),
     openRoute({
-      method: 'GET',
-      path: '/api/v1/auth/oidc/logout',
+      route: 'GET /api/v1/auth/oidc/logout',
       limit,
       summary: 'Sign out at the identity provider',
       description: 'Redirects a browser to the sign-out page of the identity provider, or to the dashboard.',
@@ -74,8 +71,7 @@ export function singleSignOn(deps: ConsoleDeps) {
       handle: () => signOut(deps, getSetup(deps)),
     }),
     openRoute({
-      method: 'POST',
-      path: '/api/v1/auth/oidc/session',
+      route: 'POST /api/v1/auth/oidc/session',
       limit,
       summary: 'Get the session after single sign-on',
       description: 'Takes the cookie that the redirect URI set, once and within a minute.',

@@ -27,8 +27,7 @@ import { findInvoice, listInvoices } from './stores/invoices.ts'
 export function invoiceRoutes(deps: ConsoleDeps): readonly SessionRoute[] {
   return [
     sessionRoute({
-      method: 'GET',
-      path: '/api/v1/billing/invoices',
+      route: 'GET /api/v1/billing/invoices',
       action: 'billing.see',
       summary: 'List invoices, newest first',
       answer: invoiceListShape,
@@ -38,8 +37,7 @@ export function invoiceRoutes(deps: ConsoleDeps): readonly SessionRoute[] {
       },
     }),
     sessionRoute({
-      method: 'GET',
-      path: '/api/v1/billing/invoices/:id',
+      route: 'GET /api/v1/billing/invoices/:id',
       action: 'billing.see',
       summary: 'Get an invoice with its lines per model',
       answer: invoiceWithLinesShape,
@@ -51,8 +49,7 @@ export function invoiceRoutes(deps: ConsoleDeps): readonly SessionRoute[] {
     }),
     breakdownRoute,
     sessionRoute({
-      method: 'POST',
-      path: '/api/v1/billing/invoices/:id/payment-page',
+      route: 'POST /api/v1/billing/invoices/:id/payment-page',
       action: 'billing.change',
       summary: 'Create a payment page for an unpaid invoice',
       description:
@@ -83,8 +80,7 @@ type ShownLine = ShownBreakdown['lines'][number]
 
 /** `GET /api/v1/billing/invoices/{id}/breakdown`. */
 const breakdownRoute = sessionRoute({
-  method: 'GET',
-  path: '/api/v1/billing/invoices/:id/breakdown',
+  route: 'GET /api/v1/billing/invoices/:id/breakdown',
   action: 'billing.see',
   summary: 'Get an invoice by key, tag, member, model or dialect',
   description:

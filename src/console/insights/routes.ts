@@ -81,14 +81,12 @@ export function insights(deps: InsightsDeps, identify: Authenticate) {
 function writes({ learning }: InsightsDeps, identify: Authenticate) {
   return sessionRoutes('feedback', identify, [
     sessionRoute({
-      method: 'POST',
-      path: '/api/v1/insights/feedback',
+      route: 'POST /api/v1/insights/feedback',
       action: 'feedback.give',
       summary: 'Rate a response',
       description:
         'Members rate requests that they see. Counts as three entries from the next request on. A second rating replaces the first.',
       body: feedbackSchema,
-      examples: { '5 stars': { request_id: 'req_5f0c1b7ae94d42d8', score: 5, is_helpful: true } },
       answer: ratedShape,
       errors: ['not_found'],
       async handle({ principal, body }) {
@@ -99,8 +97,7 @@ function writes({ learning }: InsightsDeps, identify: Authenticate) {
       },
     }),
     sessionRoute({
-      method: 'DELETE',
-      path: '/api/v1/insights/data',
+      route: 'DELETE /api/v1/insights/data',
       action: 'learning.delete',
       summary: 'Delete learning data',
       description: 'Routing immediately returns to catalog defaults.',

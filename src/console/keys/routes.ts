@@ -35,8 +35,7 @@ import { revokeKey } from './stores/keys.ts'
 export function keys(deps: ConsoleDeps, identify: Authenticate) {
   return sessionRoutes('keys', identify, [
     sessionRoute({
-      method: 'GET',
-      path: '/api/v1/keys',
+      route: 'GET /api/v1/keys',
       action: 'keys.see',
       summary: 'List API keys with their usage, newest first',
       query: keyListQuerySchema,
@@ -44,23 +43,10 @@ export function keys(deps: ConsoleDeps, identify: Authenticate) {
       handle: list,
     }),
     sessionRoute({
-      method: 'POST',
-      path: '/api/v1/keys',
+      route: 'POST /api/v1/keys',
       action: 'keys.own',
       summary: 'Create an API key',
       body: keyCreationSchema,
-      examples: {
-        'without expiry': { name: 'production' },
-        'with expiry': { name: 'workshop', expires_at: '2099-01-31T00:00:00Z' },
-        'with limits': {
-          name: 'search',
-          limits: { requests_per_minute: 60, daily_cost_usd: 5, monthly_cost_usd: 100 },
-          models: ['openai/gpt-5.5', 'anthropic/*'],
-          tags: { team: 'search' },
-          strategy: 'cost',
-        },
-        'in no project': { name: 'search', project_id: null },
-      },
       answer: newKeyShape,
       status: 201,
       once: deps,
@@ -68,8 +54,7 @@ export function keys(deps: ConsoleDeps, identify: Authenticate) {
       handle: call => create(deps, call),
     }),
     sessionRoute({
-      method: 'GET',
-      path: '/api/v1/keys/:id',
+      route: 'GET /api/v1/keys/:id',
       action: 'keys.see',
       summary: 'Get an API key with its lineage',
       description: 'The lineage are the keys of one rotation after another, oldest first. They share usage and limits.',
@@ -77,40 +62,29 @@ export function keys(deps: ConsoleDeps, identify: Authenticate) {
       handle: item,
     }),
     sessionRoute({
-      method: 'PATCH',
-      path: '/api/v1/keys/:id',
+      route: 'PATCH /api/v1/keys/:id',
       action: 'keys.own',
       summary: 'Change an API key',
       description:
         'An omitted field or limit stays as it is; null removes it. A later `expires_at` makes an expired key valid again, but no key that was revoked or replaced by a rotation.',
       body: keyChangeSchema,
-      examples: {
-        'new name': { name: 'staging' },
-        'web access off': { web: false },
-        'other budget': { limits: { daily_cost_usd: 10 } },
-        'the named model only': { fallback: 'same_model' },
-        'hedging on': { hedge: true },
-      },
       answer: keyShape,
       errors: ['conflict'],
       handle: call => change(deps, call),
     }),
     sessionRoute({
-      method: 'POST',
-      path: '/api/v1/keys/:id/rotate',
+      route: 'POST /api/v1/keys/:id/rotate',
       action: 'keys.own',
       summary: 'Rotate an API key',
       body: keyRotationSchema,
       bodyRequired: false,
-      examples: { immediately: {}, 'both valid for 1 hour': { overlap_seconds: 3600 } },
       answer: newKeyShape,
       status: 201,
       once: deps,
       handle: call => rotate(deps, call),
     }),
     sessionRoute({
-      method: 'DELETE',
-      path: '/api/v1/keys/:id',
+      route: 'DELETE /api/v1/keys/:id',
       action: 'keys.own',
       summary: 'Revoke an API key',
       description: 'Takes effect on every instance within 1 s.',
@@ -167,18 +141,6 @@ async function create(deps: ConsoleDeps, { principal, body, database }: SessionR
     digest: minted.digest,
     createdAt: new Date(now),
     web: body.web ?? true,
-    ...{
-      expiresAt: null,
-      limits: null,
-      models: null,
-      tags: null,
-      strategy: null,
-      fallback: null,
-      continue: null,
-      hedge: null,
-      constraints: null,
-      projectId: null,
-    },
     ...rulesIn(body, null, now),
   })
   if (row === 'gone') throw notFound()
@@ -195,11 +157,7 @@ async function change(deps: ConsoleDeps, call: SessionRequest<typeof keyChangeSc
   const { project_id: target = projectId } = wanted
   if (target !== projectId) refuseProject(call.principal, target, userId)
   const { name, web } = wanted
-  const change = {
-    ...(name === undefined ? {} : { name }),
-    ...(web === undefined ? {} : { web }),
-    ...rulesIn(wanted, limits, deps.clock.now()),
-  }
+  const change = { name, web, ...rulesIn(wanted, limits, deps.clock.now()) }
   const row = await changeKey(database, {
     accountId: call.principal.accountId,
     keyId: id,

@@ -31,33 +31,14 @@ type KeyRulesBody = Partial<Omit<KeyRules, 'limits'>> & {
 }
 
 /** Returns the expiry and the rules that a body names. */
-export function rulesIn(
-  body: KeyRulesBody,
-  before: ApiKey['limits'],
-  now: number,
-): Partial<Pick<ApiKey, 'expiresAt' | 'projectId' | keyof KeyRules>> {
-  const {
-    expires_at: expiry,
-    limits,
-    models,
-    tags,
-    strategy,
-    fallback,
-    hedge,
-    constraints,
-    project_id: projectId,
-  } = body
+export function rulesIn(body: KeyRulesBody, before: ApiKey['limits'], now: number): Omit<KeyChange, 'name' | 'web'> {
+  const { expires_at: expiry, limits, tags, project_id: projectId, ...rules } = body
+  const { models, strategy, fallback, hedge, constraints } = rules
   return {
-    ...(expiry === undefined ? {} : { expiresAt: expiry === null ? null : futureTime(expiry, now) }),
-    ...(limits === undefined ? {} : { limits: changedLimits(before, limits, now) }),
-    ...(models === undefined ? {} : { models }),
-    ...(tags === undefined ? {} : { tags: tags === null || Object.keys(tags).length === 0 ? null : tags }),
-    ...(strategy === undefined ? {} : { strategy }),
-    ...(fallback === undefined ? {} : { fallback }),
-    ...(body.continue === undefined ? {} : { continue: body.continue }),
-    ...(hedge === undefined ? {} : { hedge }),
-    ...(constraints === undefined ? {} : { constraints }),
-    ...(projectId === undefined ? {} : { projectId }),
+    ...{ models, strategy, fallback, continue: rules.continue, hedge, constraints, projectId },
+    expiresAt: expiry == null ? expiry : futureTime(expiry, now),
+    limits: limits === undefined ? undefined : changedLimits(before, limits, now),
+    tags: tags && Object.keys(tags).length === 0 ? null : tags,
   }
 }
 
@@ -199,15 +180,15 @@ export function shownLineage(
 /** Returns the new values of a change for the audit log, by their names in the API; lists and objects as JSON. */
 export function auditedChange(change: KeyChange): AuditDetails {
   const { expiresAt, limits, models, tags, constraints, projectId, ...others } = change
-  const asJson = (value: object | null) => value && JSON.stringify(value)
+  const asJson = (value: object | null | undefined) => value && JSON.stringify(value)
   return {
     ...others,
-    ...(expiresAt === undefined ? {} : { expires_at: expiresAt?.toISOString() ?? null }),
-    ...(limits === undefined ? {} : { limits: asJson(limits && shownScopeLimits(limits)) }),
-    ...(models === undefined ? {} : { models: asJson(models) }),
-    ...(tags === undefined ? {} : { tags: asJson(tags) }),
-    ...(constraints === undefined ? {} : { constraints: asJson(constraints) }),
-    ...(projectId === undefined ? {} : { project_id: projectId }),
+    expires_at: expiresAt === null ? null : expiresAt?.toISOString(),
+    limits: asJson(limits && shownScopeLimits(limits)),
+    models: asJson(models),
+    tags: asJson(tags),
+    constraints: asJson(constraints),
+    project_id: projectId,
   }
 }
 

@@ -22,8 +22,7 @@ const usualDays = 90
 export function managementKeys(deps: ConsoleDeps, identify: Authenticate) {
   return sessionRoutes('management-keys', identify, [
     sessionRoute({
-      method: 'GET',
-      path: '/api/v1/management-keys',
+      route: 'GET /api/v1/management-keys',
       action: 'management_keys.manage',
       summary: 'List management keys, newest first',
       answer: managementKeysShape,
@@ -32,24 +31,19 @@ export function managementKeys(deps: ConsoleDeps, identify: Authenticate) {
       },
     }),
     sessionRoute({
-      method: 'POST',
-      path: '/api/v1/management-keys',
+      route: 'POST /api/v1/management-keys',
       action: 'management_keys.manage',
       summary: 'Create a management key',
       description:
         'It replaces a session token in a program, within its scopes and the role of the user who created it. It ends with that user, and when the password is reset by email.',
       body: managementKeyCreationSchema,
-      examples: {
-        'keys with budgets': { name: 'onboarding', scopes: ['keys:write', 'usage:read'], expires_in_days: 30 },
-      },
       answer: newManagementKeyShape,
       status: 201,
       errors: ['conflict'],
       handle: call => create(deps, call),
     }),
     sessionRoute({
-      method: 'DELETE',
-      path: '/api/v1/management-keys/:id',
+      route: 'DELETE /api/v1/management-keys/:id',
       action: 'management_keys.manage',
       summary: 'Revoke a management key',
       description: 'Takes effect on every instance within 1 s.',

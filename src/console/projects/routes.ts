@@ -36,8 +36,7 @@ const memberSchema = strictObject({ role: oneOf(projectRoles) })
 export function projectRoutes(deps: ConsoleDeps, identify: Authenticate) {
   return sessionRoutes('projects', identify, [
     sessionRoute({
-      method: 'GET',
-      path: '/api/v1/projects',
+      route: 'GET /api/v1/projects',
       action: 'projects.see',
       summary: 'List projects with their limits and members, newest first',
       description: 'Owners and admins of the account see all projects, other users those that they are a member of.',
@@ -45,8 +44,7 @@ export function projectRoutes(deps: ConsoleDeps, identify: Authenticate) {
       handle: list,
     }),
     sessionRoute({
-      method: 'GET',
-      path: '/api/v1/projects/:id',
+      route: 'GET /api/v1/projects/:id',
       action: 'projects.see',
       summary: 'Get a project',
       answer: projectShape,
@@ -54,36 +52,28 @@ export function projectRoutes(deps: ConsoleDeps, identify: Authenticate) {
       handle: show,
     }),
     sessionRoute({
-      method: 'POST',
-      path: '/api/v1/projects',
+      route: 'POST /api/v1/projects',
       action: 'projects.all',
       summary: 'Create a project',
       body: creationSchema,
-      examples: {
-        'without limits': { name: 'search' },
-        'with a budget': { name: 'search', limits: { daily_cost_usd: 20, monthly_cost_usd: 400 } },
-      },
       answer: projectShape,
       status: 201,
       errors: ['conflict'],
       handle: call => create(deps, call),
     }),
     sessionRoute({
-      method: 'PATCH',
-      path: '/api/v1/projects/:id',
+      route: 'PATCH /api/v1/projects/:id',
       action: 'projects.change',
       summary: 'Change a project',
       description:
         'An omitted field or limit stays as it is; null removes it. Only owners and admins of the account change limits and constraints.',
       body: changeSchema,
-      examples: { 'new name': { name: 'retrieval' }, 'other budget': { limits: { monthly_cost_usd: 500 } } },
       answer: projectShape,
       errors: ['not_found', 'conflict'],
       handle: call => change(deps, call),
     }),
     sessionRoute({
-      method: 'DELETE',
-      path: '/api/v1/projects/:id',
+      route: 'DELETE /api/v1/projects/:id',
       action: 'projects.all',
       summary: 'Archive a project',
       description: 'Requires that the project has no valid keys: revoke or move them first. Its usage stays visible.',
@@ -92,13 +82,11 @@ export function projectRoutes(deps: ConsoleDeps, identify: Authenticate) {
       handle: call => archive(call, new Date(deps.clock.now())),
     }),
     sessionRoute({
-      method: 'PUT',
-      path: '/api/v1/projects/:id/members/:user',
+      route: 'PUT /api/v1/projects/:id/members/:user',
       action: 'projects.change',
       summary: 'Set a user’s role in a project',
       description: 'The user must belong to the account. Keys that the role no longer allows are revoked.',
       body: memberSchema,
-      examples: { member: { role: 'member' } },
       answer: projectShape,
       errors: ['not_found', 'conflict'],
       async handle(call) {
@@ -107,8 +95,7 @@ export function projectRoutes(deps: ConsoleDeps, identify: Authenticate) {
       },
     }),
     sessionRoute({
-      method: 'DELETE',
-      path: '/api/v1/projects/:id/members/:user',
+      route: 'DELETE /api/v1/projects/:id/members/:user',
       action: 'projects.change',
       summary: 'Remove a user from a project with the user’s keys in it',
       answer: null,

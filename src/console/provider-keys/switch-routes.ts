@@ -25,8 +25,7 @@ export function modelSwitchRoutes(deps: SwitchDeps, identify: Authenticate) {
   const action = 'provider_keys.manage'
   return sessionRoutes('model-switches', identify, [
     sessionRoute({
-      method: 'GET',
-      path: '/api/v1/model-switches',
+      route: 'GET /api/v1/model-switches',
       action,
       summary: 'List all models with their switches',
       description: 'Also those that are switched off, which no other list has. Embedding models come last.',
@@ -38,23 +37,12 @@ export function modelSwitchRoutes(deps: SwitchDeps, identify: Authenticate) {
       },
     }),
     sessionRoute({
-      method: 'PATCH',
-      path: '/api/v1/model-switches',
+      route: 'PATCH /api/v1/model-switches',
       action,
       summary: 'Enable or disable a model, or order its hosts',
       description:
         'For all accounts, in every process within 1 s. Requests in progress finish. Absent fields stay; `hosts: null` is the order of the configuration. A switch adds no host: which exist, and at which prices, the configuration decides.',
       body: modelSwitchChangeSchema,
-      examples: {
-        'switch off': { model: 'openai/gpt-5.5', enabled: false },
-        'three of four requests at one host': {
-          model: 'openai/gpt-5.5',
-          hosts: [
-            { host: 'azure', weight: 3 },
-            { host: 'openai', weight: 1 },
-          ],
-        },
-      },
       answer: modelSwitchShape,
       async handle({ principal, body, database }) {
         await refuseOthers(database, principal.accountId)

@@ -23,8 +23,7 @@ type StatusDeps = {
 export function status(deps: StatusDeps, identify: Authenticate) {
   return sessionRoutes('status', identify, [
     sessionRoute({
-      method: 'GET',
-      path: '/api/v1/status',
+      route: 'GET /api/v1/status',
       action: 'providers.see',
       summary: 'Get the status of the gateway',
       description: 'This instance, its stores and its moderation. `GET /healthz` and `GET /readyz` are for probes.',

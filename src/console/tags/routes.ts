@@ -27,8 +27,7 @@ const tagSchema = strictObject({
 export function tags({ announce, clock }: Pick<ConsoleDeps, 'announce' | 'clock'>, identify: Authenticate) {
   return sessionRoutes('tags', identify, [
     sessionRoute({
-      method: 'GET',
-      path: '/api/v1/tags',
+      route: 'GET /api/v1/tags',
       action: 'tags.see',
       summary: 'List tags with limits',
       answer: list(tagShape),
@@ -38,16 +37,11 @@ export function tags({ announce, clock }: Pick<ConsoleDeps, 'announce' | 'clock'
       },
     }),
     sessionRoute({
-      method: 'PUT',
-      path: '/api/v1/tags',
+      route: 'PUT /api/v1/tags',
       action: 'tags.change',
       summary: 'Set the limits of a tag',
       description: 'An omitted limit stays as it is, null is unlimited. `"limits": null` removes all of them.',
       body: tagSchema,
-      examples: {
-        'budget of a team': { name: 'team', value: 'search', limits: { monthly_cost_usd: 500 } },
-        'no limits': { name: 'team', value: 'search', limits: null },
-      },
       answer: tagShape,
       errors: ['conflict'],
       async handle({ principal: { accountId }, body: { name, value, limits }, database }) {

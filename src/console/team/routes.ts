@@ -55,13 +55,11 @@ export function team(deps: ConsoleDeps, identify: Authenticate) {
 
   return openRoutes('team', deps, [
     openRoute({
-      method: 'POST',
-      path: '/api/v1/team/invitations/:token/accept',
+      route: 'POST /api/v1/team/invitations/:token/accept',
       limit: accepting,
       summary: 'Accept an invitation with its token',
       description: 'Creates a user of the account and signs in.',
       body: acceptanceSchema,
-      examples: { 'with a password': { password: 'a password of my own' } },
       answer: sessionShape,
       status: 201,
       errors: ['not_found', 'conflict', 'ip_rate_limited'],
@@ -71,30 +69,26 @@ export function team(deps: ConsoleDeps, identify: Authenticate) {
   ]).use(
     sessionRoutes('members', identify, [
       sessionRoute({
-        method: 'GET',
-        path: '/api/v1/team',
+        route: 'GET /api/v1/team',
         action: 'team.see',
         summary: 'List members',
         answer: teamShape,
         handle: list,
       }),
       sessionRoute({
-        method: 'POST',
-        path: '/api/v1/team/invitations',
+        route: 'POST /api/v1/team/invitations',
         action: 'team.invite',
         summary: 'Invite a user',
         description:
           'With `project_id` the user joins a project as well, as `project_role` (`member` by default): with the role `viewer` in the account, it sees only that project.',
         body: invitationSchema,
-        examples: { member: { email: 'grace@example.com', role: 'member', project_id: null } },
         answer: newInvitationShape,
         status: 201,
         errors: ['not_found'],
         handle: call => invite(deps, call),
       }),
       sessionRoute({
-        method: 'DELETE',
-        path: '/api/v1/team/invitations/:id',
+        route: 'DELETE /api/v1/team/invitations/:id',
         action: 'team.invite',
         summary: 'Withdraw an invitation',
         answer: null,
@@ -102,19 +96,16 @@ export function team(deps: ConsoleDeps, identify: Authenticate) {
         handle: withdraw,
       }),
       sessionRoute({
-        method: 'PATCH',
-        path: '/api/v1/team/:id',
+        route: 'PATCH /api/v1/team/:id',
         action: 'team.change_roles',
         summary: 'Change a member’s role',
         body: roleSchema,
-        examples: { admin: { role: 'admin' } },
         answer: userShape,
         errors: ['conflict'],
         handle: call => changeRole(deps, call),
       }),
       sessionRoute({
-        method: 'DELETE',
-        path: '/api/v1/team/:id',
+        route: 'DELETE /api/v1/team/:id',
         action: 'team.remove',
         summary: 'Remove a member with keys and sessions',
         answer: null,

@@ -132,7 +132,7 @@ const sameCause: Partial<Record<ErrorCode, AttemptFailure>> = {
 
 function getRow(code: ErrorCode, { param, causes }: Ended): Row {
   const { modelForbidden, attachmentsUnsupported, requestTimedOut } = explanations.special
-  const decidedBy = deciderTable[code]
+  const decidedBy = findDecider(code)
   if (isModelForbidden(code, param)) return { decidedBy, ...modelForbidden }
   if (code === 'unsupported_parameter' && param === 'messages') return { decidedBy, ...attachmentsUnsupported }
   // No attempt failed: the timeout of the request ended a running one.
@@ -173,47 +173,20 @@ function blocked(layer: string, category: string | null): RequestExplanation {
 
 type Row = { readonly decidedBy: Decider; readonly summary: string; readonly nextStep: string }
 
-const codeTexts: Readonly<Record<ErrorCode, Omit<Row, 'decidedBy'>>> = explanations.codes
-
-const deciderTable: Readonly<Record<ErrorCode, Decider>> = {
-  invalid_request: 'validation',
-  invalid_json: 'validation',
-  context_length_exceeded: 'routing',
-  unsupported_parameter: 'routing',
-  previous_response_not_found: 'validation',
-  constraints_unmet: 'routing',
-  model_deprecated: 'routing',
-  content_blocked: 'moderation',
-  invalid_api_key: 'validation',
-  invalid_token: 'validation',
-  invalid_credentials: 'validation',
-  two_factor_required: 'validation',
-  two_factor_setup_required: 'validation',
-  payment_required: 'billing',
-  account_paused: 'billing',
-  forbidden: 'validation',
-  misdirected: 'validation',
-  model_not_found: 'routing',
-  not_found: 'validation',
-  method_not_allowed: 'validation',
-  conflict: 'validation',
-  already_completed: 'validation',
-  body_too_large: 'validation',
-  upgrade_required: 'validation',
-  conversation_stopped: 'limit',
-  requests_per_minute_exceeded: 'limit',
-  concurrent_requests_exceeded: 'limit',
-  request_bytes_exceeded: 'limit',
-  ip_rate_limited: 'limit',
-  daily_tokens_exceeded: 'limit',
-  daily_cost_exceeded: 'limit',
-  monthly_cost_exceeded: 'limit',
-  upstream_rate_limited: 'provider',
-  upstream_failed: 'provider',
-  no_model_available: 'routing',
-  service_unavailable: 'gateway',
-  upstream_timeout: 'provider',
+/** Texts of each error code, by the part that decided. */
+const { limit, billing, moderation, validation, routing, provider, gateway } = explanations.codes
+const codeTexts: Readonly<Record<ErrorCode, Omit<Row, 'decidedBy'>>> = {
+  ...limit,
+  ...billing,
+  ...moderation,
+  ...validation,
+  ...routing,
+  ...provider,
+  ...gateway,
 }
+
+const findDecider = (code: ErrorCode): Decider =>
+  deciders.find(decider => decider !== 'client' && Object.hasOwn(explanations.codes[decider], code)) ?? 'gateway'
 
 /** Texts for the outcomes of attempts: why one failed, and why a candidate was not called. */
 

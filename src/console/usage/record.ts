@@ -1,6 +1,5 @@
 /** Converts one found request to its API form, with explanations. */
 import { type AttemptFailure, attemptFailures } from '../../core/chat/attempts.ts'
-import { autoModel } from '../../core/models/models.ts'
 import { shownRule } from '../../core/policy/rules.ts'
 import { toUsd } from '../../core/usage/money.ts'
 import { type Rejection, sentKindIn } from '../../core/usage/rejection.ts'
@@ -10,7 +9,7 @@ import type { FoundRequest, RejectedRequest, TracedRequest } from '../../ledger/
 import { explainPlace } from '../../request/dry-run.ts'
 import { attemptCause, explainRequest, skipCause } from './explain-request.ts'
 import type { RequestRecord, ShownRequest } from './schemas.ts'
-import { shownRequest } from './serializers.ts'
+import { shownRejected, shownRequest } from './serializers.ts'
 
 /** Returns the values that a field of a dialect's requests accepts, in words; null = unknown. */
 export type DescribeField = (dialect: Rejection['dialect'], field: string) => string | null
@@ -80,25 +79,10 @@ function httpStatus(status: ShownRequest['status'], code: string | null, isTrunc
   return errorTable[code as ErrorCode].status
 }
 
-function shownCandidate([model, score, place, health, parts]: TracedCandidate) {
-  const [quality = 0, cost = 0, speed = 0, reliability = 0, adjustment = 0] = parts ?? []
-  return {
-    model,
-    score: score / 1000,
-    parts:
-      parts === null
-        ? null
-        : {
-            quality: quality / 1000,
-            cost: cost / 1000,
-            speed: speed / 1000,
-            reliability: reliability / 1000,
-            adjustment: adjustment / 1000,
-          },
-    place,
-    health,
-    reasons: [...explainPlace({ place, health })],
-  }
+function shownCandidate([model, thousandths, place, health, traced]: TracedCandidate) {
+  const [quality = 0, cost = 0, speed = 0, reliability = 0, adjustment = 0] = traced?.map(part => part / 1000) ?? []
+  const parts = traced === null ? null : { quality, cost, speed, reliability, adjustment }
+  return { model, score: thousandths / 1000, parts, place, health, reasons: [...explainPlace({ place, health })] }
 }
 
 function shownCost(row: TracedRequest): RequestRecord['cost'] {
@@ -132,55 +116,6 @@ function shownPrices([input, cached, written, output, source]: NonNullable<Reque
     cache_write_per_mtok: written,
     output_per_mtok: output,
     source,
-  }
-}
-
-/** A rejected request in the form of the log: without usage. */
-export function shownRejected(row: RejectedRequest): ShownRequest {
-  return {
-    request_id: row.request_id,
-    created_at: new Date(Math.floor(row.at_micros / 1000)).toISOString(),
-    key_id: row.key_id,
-    key_name: row.key_name,
-    model: null,
-    requested_model: row.requested_model,
-    upstream_id: null,
-    provider: null,
-    routing_mode: row.requested_model === null || row.requested_model === autoModel ? 'auto' : 'manual',
-    strategy: row.strategy,
-    query_type: null,
-    effort: null,
-    streamed: row.streamed,
-    dialect: row.dialect,
-    status: 'rejected',
-    error_code: row.error_code,
-    finish_reason: null,
-    input_tokens: 0,
-    cached_input_tokens: 0,
-    cache_write_tokens: 0,
-    output_tokens: 0,
-    reasoning_tokens: 0,
-    total_tokens: 0,
-    estimated: false,
-    cost_usd: 0,
-    search_cost_usd: 0,
-    fetch_cost_usd: 0,
-    hedge_cost_usd: 0,
-    own_key_cost_usd: null,
-    unpriced: null,
-    routing_saved_usd: null,
-    cache_saved_usd: null,
-    attempts: 0,
-    tried: [],
-    latency_ms: row.latency_ms,
-    first_token_ms: null,
-    metadata: null,
-    tags: null,
-    constraints: null,
-    receivers: null,
-    user_id: null,
-    user_email: null,
-    project_id: null,
   }
 }
 

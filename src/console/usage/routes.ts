@@ -18,9 +18,9 @@ import {
   requestsQuerySchema,
   usageQuerySchema,
 } from './query.ts'
-import { type DescribeField, shownRecord, shownRejected } from './record.ts'
+import { type DescribeField, shownRecord } from './record.ts'
 import { requestExportShape, requestListShape, requestRecordShape, usageShape } from './schemas.ts'
-import { csvHeader, csvRequest, shownRequest, shownUsage } from './serializers.ts'
+import { csvHeader, csvRequest, shownRejected, shownRequest, shownUsage } from './serializers.ts'
 
 type UsageDeps = Pick<ConsoleDeps, 'clock'> & { readonly describeField: DescribeField }
 
@@ -36,8 +36,7 @@ export function usage({ clock, describeField }: UsageDeps, identify: Authenticat
 
   return sessionRoutes('usage', identify, [
     sessionRoute({
-      method: 'GET',
-      path: '/api/v1/usage',
+      route: 'GET /api/v1/usage',
       action: 'usage.own',
       summary: 'Get usage totals',
       description:
@@ -56,8 +55,7 @@ export function usage({ clock, describeField }: UsageDeps, identify: Authenticat
       },
     }),
     sessionRoute({
-      method: 'GET',
-      path: '/api/v1/requests',
+      route: 'GET /api/v1/requests',
       action: 'requests.own',
       summary: 'List requests',
       description: 'Newest first, 50 per page by default. Contains no prompts and no outputs.',
@@ -74,8 +72,7 @@ export function usage({ clock, describeField }: UsageDeps, identify: Authenticat
       },
     }),
     sessionRoute({
-      method: 'GET',
-      path: '/api/v1/requests/:id',
+      route: 'GET /api/v1/requests/:id',
       action: 'requests.own',
       summary: 'Get a request',
       description:
@@ -92,8 +89,7 @@ export function usage({ clock, describeField }: UsageDeps, identify: Authenticat
       },
     }),
     sessionRoute({
-      method: 'GET',
-      path: '/api/v1/requests/export',
+      route: 'GET /api/v1/requests/export',
       action: 'requests.export_own',
       summary: 'Export the request log',
       description: 'A stream of any length. A truncated file is not valid.',

@@ -28,33 +28,18 @@ const attemptShape = namedSchema('LoggedAttempt', {
   duration_ms: { ...count, description: 'milliseconds to its failure or its first content' },
 })
 
+/** In the order of the columns of an exported file: a new field comes last. */
 const logged = {
   request_id: id('req'),
   created_at: time,
   key_id: id('key'),
   key_name: orNull(text('production')),
   model: { ...orNull(modelName), description: '`provider/model`; null = no model served' },
-  requested_model: {
-    ...orNull(modelName),
-    description: 'model that the request named; `gateway-ai` = automatic routing; null in older requests without it',
-  },
-  upstream_id: {
-    ...orNull(text('chatcmpl-9f3b')),
-    description: 'ID that the provider gave its response; null = none',
-  },
   provider: orNull(text('openai')),
   routing_mode: oneOf(['auto', 'manual']),
   strategy: orNull(text('quality')),
   query_type: orNull(text('code')),
-  effort: {
-    ...orNull(text('low')),
-    description: 'reasoning effort of the attempt that served; null = its provider’s default',
-  },
   streamed: Type.Boolean(),
-  dialect: {
-    ...orNull(oneOf(recordedDialects)),
-    description: 'dialect of the request; null in older requests without it',
-  },
   status: {
     ...oneOf(['completed', 'failed', 'client_closed', 'blocked', 'rejected']),
     description: '`rejected`: before admission, so without usage; only listed with the filter `status=rejected`',
@@ -71,10 +56,41 @@ const logged = {
   cost_usd: usd,
   search_cost_usd: usd,
   fetch_cost_usd: usd,
+  attempts: { ...count, description: 'candidates that were called, or skipped in their turn' },
+  latency_ms: count,
+  first_token_ms: orNull(count),
+  metadata: orNull(Type.Record(Type.String(), Type.String())),
+  dialect: {
+    ...orNull(oneOf(recordedDialects)),
+    description: 'dialect of the request; null in older requests without it',
+  },
+  tried: {
+    ...orNull(Type.Array(attemptShape)),
+    description: 'called candidates in order, at most three; null in older requests without it',
+  },
+  requested_model: {
+    ...orNull(modelName),
+    description: 'model that the request named; `gateway-ai` = automatic routing; null in older requests without it',
+  },
+  upstream_id: {
+    ...orNull(text('chatcmpl-9f3b')),
+    description: 'ID that the provider gave its response; null = none',
+  },
   hedge_cost_usd: { ...usd, description: 'cost of the attempt that lost a hedge; part of `cost_usd`' },
+  tags: { ...orNull(Type.Record(Type.String(), Type.String())), description: 'tags that the request counts under' },
+  user_id: { ...orNull(id('usr')), description: 'user of the key; null = unknown, or a rejected request' },
+  user_email: orNull(text('ada@example.com')),
+  project_id: {
+    ...orNull(id('prj')),
+    description: 'project of the key at the time of the request; null = none, or the request was rejected',
+  },
   own_key_cost_usd: {
     ...orNull(usd),
     description: 'catalog cost of calls with own provider keys, which is not billed; null = there were none',
+  },
+  effort: {
+    ...orNull(text('low')),
+    description: 'reasoning effort of the attempt that served; null = its provider’s default',
   },
   unpriced: {
     ...orNull(oneOf(unpricedKinds)),
@@ -90,15 +106,6 @@ const logged = {
     ...orNull(signedUsd),
     description: 'what the provider’s prompt cache saved; negative if writing to it cost more; null = it was not used',
   },
-  attempts: { ...count, description: 'candidates that were called, or skipped in their turn' },
-  tried: {
-    ...orNull(Type.Array(attemptShape)),
-    description: 'called candidates in order, at most three; null in older requests without it',
-  },
-  latency_ms: count,
-  first_token_ms: orNull(count),
-  metadata: orNull(Type.Record(Type.String(), Type.String())),
-  tags: { ...orNull(Type.Record(Type.String(), Type.String())), description: 'tags that the request counts under' },
   constraints: {
     ...orNull(Type.Array(text('zdr'))),
     description: 'constraints in force, such as `zdr` or `region=eu`; null = none',
@@ -107,14 +114,8 @@ const logged = {
     ...orNull(Type.Array(text('azure (zdr, no_training, region=eu)'))),
     description: 'hosts that were called under them with their guarantees, in order; null = no constraint was in force',
   },
-  user_id: { ...orNull(id('usr')), description: 'user of the key; null = unknown, or a rejected request' },
-  user_email: orNull(text('ada@example.com')),
-  project_id: {
-    ...orNull(id('prj')),
-    description: 'project of the key at the time of the request; null = none, or the request was rejected',
-  },
 }
-const requestShape = namedSchema('LoggedRequest', logged)
+export const requestShape = namedSchema('LoggedRequest', logged)
 
 const tracedCandidate = namedSchema('RecordedCandidate', {
   model: modelName,

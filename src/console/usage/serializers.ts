@@ -1,145 +1,110 @@
 /** Converts usage to its API form; ledger rows are never exposed directly. */
 
+import { autoModel } from '../../core/models/models.ts'
 import { splitProject } from '../../core/request/tags.ts'
 import { type Cell, csvLine } from '../../core/text/csv.ts'
+import { all, pick } from '../../core/text/key-names.ts'
 import { dayMs } from '../../core/text/utc-days.ts'
 import { latencyQuantile } from '../../core/usage/latency-histogram.ts'
-import { decimalUsd, toUsd } from '../../core/usage/money.ts'
+import { decimalUsd, fromUsd, toUsd } from '../../core/usage/money.ts'
 import { isTime } from '../../core/usage/usage-groups.ts'
 import { recordedDialects } from '../../core/usage/usage-record.ts'
+import type { RejectedRequest } from '../../ledger/find-request.ts'
 import type { LoggedRequest } from '../../ledger/request-filters.ts'
 import type { UsageGroup, UsagePeriod, UsageSplit } from '../../ledger/usage-lines.ts'
 import type { GroupedUsage, UsagePart, UsageSums } from '../../ledger/usage-totals.ts'
-import type { ShownRequest, ShownUsage } from './schemas.ts'
+import { requestShape, type ShownRequest, type ShownUsage } from './schemas.ts'
+
+/** Fields that the log shows as the ledger has them. No other column is exposed by accident. */
+const kept = [
+  ...(['request_id', 'key_id', 'key_name', 'requested_model', 'upstream_id', 'routing_mode', 'strategy'] as const),
+  ...(['query_type', 'effort', 'streamed', 'dialect', 'status', 'error_code', 'finish_reason'] as const),
+  ...(['input_tokens', 'cached_input_tokens', 'cache_write_tokens', 'output_tokens', 'reasoning_tokens'] as const),
+  ...([
+    'estimated',
+    'unpriced',
+    'attempts',
+    'latency_ms',
+    'first_token_ms',
+    'metadata',
+    'user_id',
+    'user_email',
+  ] as const),
+] as const
+
+const usd = (microcents: number | null) => (microcents === null ? null : toUsd(microcents))
 
 /** One request of the log. */
 export function shownRequest(row: LoggedRequest): ShownRequest {
   const { projectId, tags } = splitProject(row.tags)
   return {
-    request_id: row.request_id,
-    created_at: new Date(Math.floor(row.at_micros / 1000)).toISOString(),
-    key_id: row.key_id,
-    key_name: row.key_name,
-    /** Null = no model served. */
+    ...pick(row, kept),
+    created_at: getTime(row),
     model: row.model === '' ? null : `${row.provider}/${row.model}`,
-    requested_model: row.requested_model ?? null,
-    upstream_id: row.upstream_id ?? null,
     provider: row.provider === '' ? null : row.provider,
-    routing_mode: row.routing_mode,
-    strategy: row.strategy,
-    query_type: row.query_type,
-    effort: row.effort ?? null,
-    streamed: row.streamed,
-    dialect: row.dialect ?? null,
-    status: row.status,
-    error_code: row.error_code,
-    finish_reason: row.finish_reason,
-    input_tokens: row.input_tokens,
-    cached_input_tokens: row.cached_input_tokens,
-    cache_write_tokens: row.cache_write_tokens,
-    output_tokens: row.output_tokens,
-    reasoning_tokens: row.reasoning_tokens,
     total_tokens: row.input_tokens + row.output_tokens,
-    estimated: row.estimated,
     cost_usd: toUsd(row.billed_microcents),
     search_cost_usd: toUsd(row.search_microcents),
     fetch_cost_usd: toUsd(row.fetch_microcents),
     hedge_cost_usd: toUsd(row.hedge_microcents),
-    own_key_cost_usd: row.own_key_microcents === null ? null : toUsd(row.own_key_microcents),
-    unpriced: row.unpriced,
-    routing_saved_usd: row.routing_saved_microcents === null ? null : toUsd(row.routing_saved_microcents),
-    cache_saved_usd: row.cache_saved_microcents === null ? null : toUsd(row.cache_saved_microcents),
-    attempts: row.attempts,
+    own_key_cost_usd: usd(row.own_key_microcents),
+    routing_saved_usd: usd(row.routing_saved_microcents),
+    cache_saved_usd: usd(row.cache_saved_microcents),
     tried:
       row.tried?.map(([model, outcome, after_ms, duration_ms]) => ({ model, outcome, after_ms, duration_ms })) ?? null,
-    latency_ms: row.latency_ms,
-    first_token_ms: row.first_token_ms,
-    metadata: row.metadata,
-    tags: tags === null ? null : { ...tags },
-    constraints: row.guarantees === null ? null : [...row.guarantees[0]],
-    receivers: row.guarantees === null ? null : [...row.guarantees[1]],
-    user_id: row.user_id,
-    user_email: row.user_email,
+    tags: tags && { ...tags },
+    constraints: row.guarantees && [...row.guarantees[0]],
+    receivers: row.guarantees && [...row.guarantees[1]],
     project_id: projectId,
   }
 }
 
-const columns = [
-  'request_id',
-  'created_at',
-  'key_id',
-  'key_name',
-  'model',
-  'provider',
-  'routing_mode',
-  'strategy',
-  'query_type',
-  'streamed',
-  'status',
-  'error_code',
-  'finish_reason',
-  'input_tokens',
-  'cached_input_tokens',
-  'cache_write_tokens',
-  'output_tokens',
-  'reasoning_tokens',
-  'total_tokens',
-  'estimated',
-  'cost_usd',
-  'search_cost_usd',
-  'fetch_cost_usd',
-  'attempts',
-  'latency_ms',
-  'first_token_ms',
-  'metadata',
-  'dialect',
-  'tried',
-  'requested_model',
-  'upstream_id',
-  'hedge_cost_usd',
-  'tags',
-  'user_id',
-  'user_email',
-  'project_id',
-  'own_key_cost_usd',
-  'effort',
-  'unpriced',
-  'routing_saved_usd',
-  'cache_saved_usd',
-  'constraints',
-  'receivers',
-] as const satisfies readonly (keyof ShownRequest)[]
+const getTime = ({ at_micros }: Pick<LoggedRequest, 'at_micros'>) =>
+  new Date(Math.floor(at_micros / 1000)).toISOString()
+
+/** A rejected request in the form of the log: without usage. */
+export function shownRejected(row: RejectedRequest): ShownRequest {
+  return {
+    ...pick(row, [
+      ...(['request_id', 'key_id', 'key_name', 'requested_model', 'strategy', 'streamed', 'dialect'] as const),
+      ...(['error_code', 'latency_ms'] as const),
+    ]),
+    created_at: getTime(row),
+    routing_mode: row.requested_model === null || row.requested_model === autoModel ? 'auto' : 'manual',
+    status: 'rejected',
+    estimated: false,
+    tried: [],
+    ...all(null, [
+      ...(['model', 'upstream_id', 'provider', 'query_type', 'effort', 'finish_reason', 'own_key_cost_usd'] as const),
+      ...(['unpriced', 'routing_saved_usd', 'cache_saved_usd', 'first_token_ms', 'metadata', 'tags'] as const),
+      ...(['constraints', 'receivers', 'user_id', 'user_email', 'project_id'] as const),
+    ]),
+    ...all(0, [
+      ...(['input_tokens', 'cached_input_tokens', 'cache_write_tokens', 'output_tokens', 'reasoning_tokens'] as const),
+      ...(['total_tokens', 'cost_usd', 'search_cost_usd', 'fetch_cost_usd', 'hedge_cost_usd', 'attempts'] as const),
+    ]),
+  }
+}
+
+/** Columns of the file, in the order of the schema. */
+const columns = Object.keys(requestShape.properties) as readonly (keyof ShownRequest)[]
 
 export const csvHeader = csvLine(columns)
 
-/**
- * Converts one request to a line of CSV; `metadata` and `tags` are one cell of JSON each, `tried` one of text: `openai/gpt-5.5 timeout
- * 2+3000 ms; …`.
- */
+/** Converts one request to a line of CSV. */
 export function csvRequest(row: LoggedRequest): string {
   const request = shownRequest(row)
-  const shown = {
-    ...request,
-    cost_usd: decimalUsd(row.billed_microcents),
-    search_cost_usd: decimalUsd(row.search_microcents),
-    fetch_cost_usd: decimalUsd(row.fetch_microcents),
-    hedge_cost_usd: decimalUsd(row.hedge_microcents),
-    own_key_cost_usd: row.own_key_microcents === null ? null : decimalUsd(row.own_key_microcents),
-    routing_saved_usd: row.routing_saved_microcents === null ? null : decimalUsd(row.routing_saved_microcents),
-    cache_saved_usd: row.cache_saved_microcents === null ? null : decimalUsd(row.cache_saved_microcents),
-    metadata: jsonCell(row.metadata),
-    tried: triedCell(row.tried),
-    tags: jsonCell(request.tags),
-    constraints: request.constraints?.join('; ') ?? null,
-    receivers: request.receivers?.join('; ') ?? null,
-  }
-  return csvLine(columns.map((column): Cell => shown[column]))
+  return csvLine(columns.map(column => (column === 'tried' ? triedCell(row.tried) : toCell(column, request[column]))))
 }
 
-function jsonCell(fields: LoggedRequest['tags']): string | null {
-  return fields === null ? null : JSON.stringify(fields)
+/** Amounts are exact decimals, lists and objects one cell of text. */
+function toCell(column: string, value: ShownRequest[keyof ShownRequest]): Cell {
+  if (typeof value === 'number' && column.endsWith('_usd')) return decimalUsd(fromUsd(value))
+  if (Array.isArray(value)) return value.join('; ')
+  return typeof value === 'object' && value !== null ? JSON.stringify(value) : value
 }
 
+/** `openai/gpt-5.5 timeout 2+3000 ms; …`. */
 function triedCell(tried: LoggedRequest['tried']): string | null {
   if (tried === null) return null
   return tried.map(([model, outcome, after, duration]) => `${model} ${outcome} ${after}+${duration} ms`).join('; ')
@@ -194,21 +159,13 @@ function shownLines(byUnit: UsagePart['byUnit'], units: readonly string[]) {
   }
 }
 
-const nothing: UsageSums = {
-  requests: 0,
-  completed: 0,
-  failed: 0,
-  input_tokens: 0,
-  cached_input_tokens: 0,
-  output_tokens: 0,
-  reasoning_tokens: 0,
-  billed_microcents: 0,
-  own_key_microcents: 0,
-  routing_saved_microcents: 0,
-  cache_saved_microcents: 0,
-  latency: [],
-  first_token: [],
-}
+const plainSums = [
+  ...(['requests', 'completed', 'failed'] as const),
+  ...(['input_tokens', 'cached_input_tokens', 'output_tokens', 'reasoning_tokens'] as const),
+] as const
+const money = ['billed_microcents', 'own_key_microcents', 'routing_saved_microcents', 'cache_saved_microcents'] as const
+
+const nothing: UsageSums = { ...all(0, [...plainSums, ...money]), latency: [], first_token: [] }
 
 function named(groupBy: UsageGroup, { unit, name }: NamedUnit) {
   switch (groupBy) {
@@ -248,13 +205,7 @@ function namedPart(group: Exclude<UsageSplit, 'project'>, { unit, name }: NamedU
 
 function shownSums(sums: UsageSums) {
   return {
-    requests: sums.requests,
-    completed: sums.completed,
-    failed: sums.failed,
-    input_tokens: sums.input_tokens,
-    cached_input_tokens: sums.cached_input_tokens,
-    output_tokens: sums.output_tokens,
-    reasoning_tokens: sums.reasoning_tokens,
+    ...pick(sums, plainSums),
     total_tokens: sums.input_tokens + sums.output_tokens,
     cost_usd: toUsd(sums.billed_microcents),
     own_key_cost_usd: toUsd(sums.own_key_microcents),

@@ -74,8 +74,8 @@ export type Actor =
     }
   | { readonly kind: 'cli' | 'system' }
 
-/** Short values by name: no secret, no prompt content. */
-export type AuditDetails = Readonly<Record<string, string | number | boolean | null>>
+/** Short values by name: no secret, no prompt content. Undefined ones are left out. */
+export type AuditDetails = Readonly<Record<string, string | number | boolean | null | undefined>>
 
 export type AuditEntry = {
   readonly accountId: string

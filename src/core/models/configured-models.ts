@@ -50,6 +50,31 @@ const variant = strictObject({
   ...rateFields,
 })
 
+/** Parameters that a configured model takes. */
+export const modelParametersSchema = strictObject({
+  sampling: optional(oneOf(['accepted', 'rejected', 'only_with_effort_none'])),
+  maximum_temperature: optional(Type.Number({ minimum: 0, maximum: 2 })),
+  temperature_with_top_p: flag,
+  penalties: flag,
+  seed: flag,
+  logit_bias: flag,
+  logprobs: flag,
+  maximum_top_logprobs: optional(Type.Integer({ minimum: 0, maximum: 20 })),
+  maximum_stops: optional(Type.Integer({ minimum: 0, maximum: 64 })),
+  maximum_choices: optional(Type.Integer({ minimum: 1, maximum: 128 })),
+  output_cap_field: optional(oneOf(['max_completion_tokens', 'max_tokens'])),
+  system_role: optional(oneOf(['system', 'developer'])),
+  forced_tool_choice: optional(oneOf(['accepted', 'rejected', 'rejected_when_thinking'])),
+  tools_need_effort_none: flag,
+  responses_only: flag,
+  prefill: flag,
+  efforts: optional(Type.Array(oneOf(reasoningEfforts), { maxItems: reasoningEfforts.length })),
+  stream_options: flag,
+  parallel_tool_calls: flag,
+  response_format: optional(oneOf(['json_schema', 'json_object', 'none'])),
+  pass_extras: flag,
+})
+
 /**
  * A model of a configured provider (`GATEWAY_CONFIG`, `providers[].models[]`). Prices are USD per million tokens and
  * required, since a model without a known price is not routable; 0 is allowed.
@@ -74,31 +99,7 @@ export const configuredModelSchema = strictObject({
       web_search: flag,
     }),
   ),
-  parameters: optional(
-    strictObject({
-      sampling: optional(oneOf(['accepted', 'rejected', 'only_with_effort_none'])),
-      maximum_temperature: optional(Type.Number({ minimum: 0, maximum: 2 })),
-      temperature_with_top_p: flag,
-      penalties: flag,
-      seed: flag,
-      logit_bias: flag,
-      logprobs: flag,
-      maximum_top_logprobs: optional(Type.Integer({ minimum: 0, maximum: 20 })),
-      maximum_stops: optional(Type.Integer({ minimum: 0, maximum: 64 })),
-      maximum_choices: optional(Type.Integer({ minimum: 1, maximum: 128 })),
-      output_cap_field: optional(oneOf(['max_completion_tokens', 'max_tokens'])),
-      system_role: optional(oneOf(['system', 'developer'])),
-      forced_tool_choice: optional(oneOf(['accepted', 'rejected', 'rejected_when_thinking'])),
-      tools_need_effort_none: flag,
-      responses_only: flag,
-      prefill: flag,
-      efforts: optional(Type.Array(oneOf(reasoningEfforts), { maxItems: reasoningEfforts.length })),
-      stream_options: flag,
-      parallel_tool_calls: flag,
-      response_format: optional(oneOf(['json_schema', 'json_object', 'none'])),
-      pass_extras: flag,
-    }),
-  ),
+  parameters: optional(modelParametersSchema),
   aliases: optional(Type.Array(name, { maxItems: 32 })),
   policy: optional(policySchema),
   deprecated: flag,

@@ -13,6 +13,7 @@ import {
   Type,
 } from '@sinclair/typebox'
 import { TypeCompiler } from '@sinclair/typebox/compiler'
+import { Value } from '@sinclair/typebox/value'
 import { type ErrorCode, GatewayError } from './errors.ts'
 import { countMembers, findDuplicateKey, parseExactJson, scanJson } from './untrusted-json.ts'
 
@@ -396,4 +397,11 @@ export function oneOf<const T extends string>(
 ): TUnsafe<T> {
   const literal = values.map(value => Type.Literal(value, { unmatched }))
   return Type.Union(literal, { unmatched }) as unknown as TUnsafe<T>
+}
+
+/** Returns the content of a data file of the gateway with its type. Throws if it does not fit. */
+export function checkedData<S extends TSchema>(name: string, schema: S, value: unknown): Static<S> {
+  if (Value.Check(schema, value)) return value
+  const problem = Value.Errors(schema, value).First()
+  throw new Error(`${name}: ${problem?.path}: ${problem?.message}`)
 }

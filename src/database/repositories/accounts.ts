@@ -2,7 +2,6 @@
  * Accounts and their users. IDs and times are parameters, so that a caller can repeat a call with an unknown outcome.
  */
 import { and, asc, eq, isNull, sql } from 'drizzle-orm'
-import type { AuditEntry } from '../../core/audit/audit.ts'
 import type { Limits, PlanName, Plans } from '../../core/limits/plans.ts'
 import { toUsd } from '../../core/usage/money.ts'
 import type { Database } from '../database.ts'
@@ -70,9 +69,7 @@ export async function hasAccounts(database: Database): Promise<boolean> {
   return rows.length > 0
 }
 
-export type AccountChange = Partial<
-  Pick<Account, 'requestsPerMinute' | 'concurrentRequests' | 'dailyTokens' | 'dailyCostMicrocents'>
->
+export type AccountChange = { readonly [Name in keyof Limits]?: Account[Name] | undefined }
 
 /**
  * Changes limits (null = the plan's; `changeBilling` changes the plan). Takes effect in all instances within 1 s. Returns
@@ -87,23 +84,17 @@ export async function changeAccount(database: Database, accountId: string, chang
         .where(eq(accounts.id, accountId))
         .returning({ id: accounts.id })
       if (rows.length === 0) return false
-      await recordAudit(step, database, { accountId, ...getRecord(change) })
+      const { requestsPerMinute, concurrentRequests, dailyTokens, dailyCostMicrocents: cost } = change
+      const details = {
+        requests_per_minute: requestsPerMinute,
+        concurrent_requests: concurrentRequests,
+        daily_tokens: dailyTokens,
+        daily_cost_usd: cost == null ? cost : toUsd(cost),
+      }
+      await recordAudit(step, database, { accountId, action: 'limits.changed', details })
       return true
     }),
   )
-}
-
-function getRecord(change: AccountChange): Pick<AuditEntry, 'action' | 'details'> {
-  const { dailyCostMicrocents: cost } = change
-  return {
-    action: 'limits.changed',
-    details: {
-      ...(change.requestsPerMinute === undefined ? {} : { requests_per_minute: change.requestsPerMinute }),
-      ...(change.concurrentRequests === undefined ? {} : { concurrent_requests: change.concurrentRequests }),
-      ...(change.dailyTokens === undefined ? {} : { daily_tokens: change.dailyTokens }),
-      ...(cost === undefined ? {} : { daily_cost_usd: cost === null ? null : toUsd(cost) }),
-    },
-  }
 }
 
 /** Returns the limits of one account: its own limits, and those of its plan for the others. */

@@ -81,11 +81,11 @@ export async function changeSettings(
     const { requiresTotp, baselineModel, shadow, constraints, rules, ...others } = settings
     const details = {
       ...others,
-      ...(constraints === undefined ? {} : { constraints: JSON.stringify(constraints) }),
-      ...(rules === undefined ? {} : { rules: JSON.stringify(rules?.map(({ name }) => name) ?? []) }),
-      ...(requiresTotp === undefined ? {} : { requires_two_factor: requiresTotp }),
-      ...(baselineModel === undefined ? {} : { baseline_model: baselineModel }),
-      ...(shadow === undefined ? {} : { shadow: JSON.stringify(shadow) }),
+      requires_two_factor: requiresTotp,
+      baseline_model: baselineModel,
+      constraints: constraints === undefined ? undefined : JSON.stringify(constraints),
+      rules: rules === undefined ? undefined : JSON.stringify(rules?.map(({ name }) => name) ?? []),
+      shadow: shadow === undefined ? undefined : JSON.stringify(shadow),
     }
     await recordAudit(step, database, { accountId, action: 'account.changed', details })
   })

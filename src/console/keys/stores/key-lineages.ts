@@ -10,17 +10,7 @@ import { type Transaction, withAccountRls } from '../../../database/statement.ts
 import { type ApiKey, apiKeys } from '../../../database/tables.ts'
 import { mayHoldKeys } from '../../projects/store.ts'
 
-type AddKeyInput = {
-  readonly id: string
-  readonly userId: string
-  readonly name: string
-  readonly publicId: string
-  readonly digest: string
-  readonly createdAt: Date
-  readonly expiresAt: Date | null
-  readonly web: boolean
-  readonly projectId: string | null
-} & KeyRules
+type AddKeyInput = KeyChange & Pick<ApiKey, 'id' | 'userId' | 'name' | 'publicId' | 'digest' | 'createdAt' | 'web'>
 
 /** What a key's requests may do, and what they count in; null = no rule. */
 export type KeyRules = Pick<
@@ -53,7 +43,7 @@ export function addKey(
   key: AddKeyInput,
 ): Promise<ApiKey | 'full' | 'gone'> {
   return withAccountRls(database, accountId).orm(async step => {
-    if (!(await mayHoldKeys(step, accountId, key.userId, key.projectId))) return 'gone'
+    if (!(await mayHoldKeys(step, accountId, key.userId, key.projectId ?? null))) return 'gone'
     if (!(await isRunning(step, sessionId))) return 'gone'
     if (await isFull(step, accountId)) return 'full'
     const rows = await step
@@ -66,7 +56,7 @@ export function addKey(
       target: key.id,
       details: {
         ...{ name: key.name, expires_at: key.expiresAt?.toISOString() ?? null, web: key.web },
-        ...(key.projectId === null ? {} : { project_id: key.projectId }),
+        project_id: key.projectId ?? undefined,
       },
     })
     return rows[0] ?? 'gone'
@@ -102,7 +92,9 @@ export async function findKey(database: Database, accountId: string, keyId: stri
 }
 
 /** New values of a key. An omitted field stays as it is. */
-export type KeyChange = Partial<Pick<ApiKey, 'name' | 'web' | 'expiresAt' | 'projectId' | keyof KeyRules>>
+export type KeyChange = {
+  [Name in 'name' | 'web' | 'expiresAt' | 'projectId' | keyof KeyRules]?: ApiKey[Name] | undefined
+}
 
 type ChangeKeyInput = {
   readonly accountId: string

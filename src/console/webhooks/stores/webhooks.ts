@@ -43,8 +43,7 @@ export function addEndpoint(database: Database, accountId: string, endpoint: New
       where (select count(*) from webhook_endpoints where account_id = ${accountId}) < ${maximumEndpoints}
       returning id`
     if (rows.length === 0) return 'full'
-    const ofProject = projectId === null ? {} : { project_id: projectId }
-    const details = { url: auditedUrl(endpoint), events: events.join(', '), format, ...ofProject }
+    const details = { url: auditedUrl(endpoint), events: events.join(', '), format, project_id: projectId ?? undefined }
     return { action: 'webhook.created', target: id, details }
   })
 }
@@ -77,12 +76,8 @@ export function changeEndpoint(
         failing_since = case when ${enabled ?? null}::boolean then null else failing_since end
       where id = ${id} and account_id = ${accountId} returning url, format`
     if (changed === undefined) return 'not_found'
-    const details = {
-      ...(url === undefined ? {} : { url: auditedUrl(changed) }),
-      ...(events === undefined ? {} : { events: events.join(', ') }),
-      ...(enabled === undefined ? {} : { enabled }),
-      ...(projectId === undefined ? {} : { project_id: projectId }),
-    }
+    const named = url === undefined ? undefined : auditedUrl(changed)
+    const details = { url: named, events: events?.join(', '), enabled, project_id: projectId }
     return { action: 'webhook.changed', target: id, details }
   })
 }
