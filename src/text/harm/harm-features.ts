@@ -90,31 +90,28 @@ export function createHarmReader(): HarmFeatureReader {
   const recentAt = new Int32Array(recentMask + 1)
   let recents = 0
   let recentFrom = 0
-  let notes = 0
   let filled = 0
 
-  const note = (region: number, hash: number) => {
-    regions[notes] = region * regionSlots
-    noted[notes++] = hash
-  }
-
-  const noteKinds = (own: readonly number[], before: readonly number[], at: number): void => {
+  /** Collects the kinds of a word from index `from` on; returns the index after them. */
+  const noteKinds = (from: number, own: readonly number[], before: readonly number[], at: number): number => {
+    let notes = from
     while (recentFrom < recents && at - (recentAt[recentFrom & recentMask] ?? 0) > nearWords) recentFrom++
     for (const kind of own) {
       kinds[kind] = (kinds[kind] ?? 0) + 1
-      for (const other of before) note(2, (kind * 64 + other + 1) ^ salts.kindPair)
+      for (const other of before) noted[notes++] = (kind * 64 + other + 1) ^ salts.kindPair
       for (let other = recentFrom; other < recents; other++)
-        note(2, (kind * 64 + (recentKinds[other & recentMask] ?? 0) + 1) ^ salts.kindNear)
+        noted[notes++] = (kind * 64 + (recentKinds[other & recentMask] ?? 0) + 1) ^ salts.kindNear
     }
     for (const kind of own) {
       recentKinds[recents & recentMask] = kind
       recentAt[recents & recentMask] = at
       recents++
     }
+    return notes
   }
 
-  /** Keeps the collected slots, each once. */
-  const keep = (): void => {
+  /** Keeps the slots of so many collected features, each once. */
+  const keep = (notes: number): void => {
     mixHashes(noted, notes, regionBits)
     for (let at = 0; at < notes; at++) {
       const slot = (regions[at] ?? 0) + (noted[at] ?? 0)
@@ -124,30 +121,39 @@ export function createHarmReader(): HarmFeatureReader {
       filled += 1 - ((known >>> slot) & 1)
       met[slot >>> 5] = known | (1 << slot)
     }
-    notes = 0
   }
 
-  const noteWords = ({ words, stems }: Words, from: number, to: number): void => {
+  /** Returns how many features are collected at the end. Writes in place: this runs for each word of every text. */
+  const noteWords = ({ words, stems }: Words, from: number, to: number): number => {
     let before = none
+    let notes = 0
     for (let at = from; at < to; at++) {
       const word = words[at] ?? 0
       const stem = stems[at] ?? 0
       const own = sieve[word & (featureSieveSize - 1)] === 1 ? (kindsTable.get(word) ?? none) : none
-      note(0, word ^ salts.word)
-      note(0, stem ^ salts.stem)
-      if (at - from < openingWords) note(0, Math.imul(stem, at - from + 3) ^ salts.opening)
+      const first = notes
+      noted[notes++] = word ^ salts.word
+      noted[notes++] = stem ^ salts.stem
+      if (at - from < openingWords) noted[notes++] = Math.imul(stem, at - from + 3) ^ salts.opening
+      const pairs = notes
       if (at > from) {
         const stemBefore = stems[at - 1] ?? 0
-        note(1, (Math.imul(words[at - 1] ?? 0, 31) + word) ^ salts.pair)
-        note(1, (Math.imul(stemBefore, 31) + stem) ^ salts.stemPair)
-        if (at > from + 1) note(1, (Math.imul(stems[at - 2] ?? 0, 31) + stem) ^ salts.skip)
-        for (const kind of before) note(1, (stem + Math.imul(kind + 1, kindSpread)) ^ salts.kindWord)
-        for (const kind of own) note(1, (stemBefore + Math.imul(kind + 1, kindSpread)) ^ salts.wordKind)
+        noted[notes++] = (Math.imul(words[at - 1] ?? 0, 31) + word) ^ salts.pair
+        noted[notes++] = (Math.imul(stemBefore, 31) + stem) ^ salts.stemPair
+        if (at > from + 1) noted[notes++] = (Math.imul(stems[at - 2] ?? 0, 31) + stem) ^ salts.skip
+        for (const kind of before) noted[notes++] = (stem + Math.imul(kind + 1, kindSpread)) ^ salts.kindWord
+        for (const kind of own) noted[notes++] = (stemBefore + Math.imul(kind + 1, kindSpread)) ^ salts.wordKind
       }
-      if (own.length > 0) noteKinds(own, before, at)
-      if (notes > mostNoted - mostOfWord) keep()
+      const ofKinds = notes
+      if (own.length > 0) notes = noteKinds(notes, own, before, at)
+      for (let note = first; note < notes; note++)
+        regions[note] = note < pairs ? 0 : note < ofKinds ? regionSlots : 2 * regionSlots
       before = own
+      if (notes <= mostNoted - mostOfWord) continue
+      keep(notes)
+      notes = 0
     }
+    return notes
   }
 
   return {
@@ -159,18 +165,20 @@ export function createHarmReader(): HarmFeatureReader {
       filled = 0
       recents = 0
       recentFrom = 0
-      noteWords(features, from, to)
+      const ofWords = noteWords(features, from, to)
+      let notes = ofWords
       const count = to - from
       for (let kind = 0; kind < kinds.length; kind++) {
         const times = kinds[kind] ?? 0
         if (times === 0) continue
-        note(2, (kind + 1) ^ salts.kind)
+        noted[notes++] = (kind + 1) ^ salts.kind
         // A word that occurs once differs from a word in every line.
         const share = Math.min(7, Math.round((32 * times) / (count + 8)))
-        note(2, (kind * 16 + share + 1) ^ salts.share)
+        noted[notes++] = (kind * 16 + share + 1) ^ salts.share
       }
-      note(2, Math.min(12, Math.round(Math.log2(count + 1) * 1.5)) ^ salts.length)
-      keep()
+      noted[notes++] = Math.min(12, Math.round(Math.log2(count + 1) * 1.5)) ^ salts.length
+      regions.fill(2 * regionSlots, ofWords, notes)
+      keep(notes)
       return filled
     },
   }
