@@ -57,7 +57,7 @@ CREATE TABLE "alert_rules" (
 	"since" jsonb,
 	"created_at" timestamp with time zone NOT NULL,
 	"project_id" text,
-	CONSTRAINT "alert_rules_metric" CHECK ("alert_rules"."metric" in ('spend', 'budget', 'error_rate', 'latency', 'model_failures', 'cache_drop', 'unpriced')),
+	CONSTRAINT "alert_rules_metric" CHECK ("alert_rules"."metric" in ('spend', 'budget', 'error_rate', 'latency', 'model_failures', 'cache_drop', 'unpriced', 'runaway')),
 	CONSTRAINT "alert_rules_threshold" CHECK ("alert_rules"."threshold" > 0)
 );
 --> statement-breakpoint

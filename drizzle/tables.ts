@@ -543,7 +543,7 @@ export const alertRules = pgTable(
     index('alert_rules_due').on(table.dueAt),
     check(
       'alert_rules_metric',
-      sql`${table.metric} in ('spend', 'budget', 'error_rate', 'latency', 'model_failures', 'cache_drop', 'unpriced')`,
+      sql`${table.metric} in ('spend', 'budget', 'error_rate', 'latency', 'model_failures', 'cache_drop', 'unpriced', 'runaway')`,
     ),
     check('alert_rules_threshold', sql`${table.threshold} > 0`),
   ],

@@ -9,7 +9,7 @@ import {
   maximumAlerts,
   sessionReading,
   sumsBetween,
-  windowReading,
+  valueReading,
   windowValue,
 } from '../../src/core/alerts/alerts.ts'
 import { projectTag } from '../../src/core/request/tags.ts'
@@ -29,7 +29,7 @@ describe('alert rule', () => {
     let firing: readonly string[] = []
     const changes = [0.04, 0.05, 0.06, 0.045, null, 0.041, 0.039, 0.045, 0.05].map(value => {
       const rule = { metric: 'error_rate', threshold: 0.05, firing } as const
-      const changed = alertChanges(rule, [windowReading('error_rate', value)])
+      const changed = alertChanges(rule, [valueReading('error_rate', value)])
       firing = changed.firing
       return changed.fired.length - changed.resolved.length
     })

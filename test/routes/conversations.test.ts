@@ -1,6 +1,8 @@
 /** Sessions of an agent with automatic routing, against simulated providers. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
-import { type Gateway, startGateway } from '../harness/gateway.ts'
+import { addAlert, evaluateNextAlert, listAlerts } from '../../src/console/alerts/store.ts'
+import { eventually } from '../harness/eventually.ts'
+import { type Gateway, startGateway, withoutTimer } from '../harness/gateway.ts'
 
 setDefaultTimeout(240_000)
 
@@ -8,7 +10,7 @@ let gateway: Gateway
 beforeAll(async () => {
   gateway = await startGateway(
     {},
-    { file: { routing: { runaway: { stalled_turns: 4, lower_factor: 1.5, stop_factor: 2 } } } },
+    { file: { routing: { runaway: { stalled_turns: 4, lower_factor: 1.5, stop_factor: 2 } } }, ...withoutTimer },
   )
 })
 afterAll(() => gateway.stop())
@@ -29,8 +31,14 @@ function messagesAfter(name: string, results: readonly string[]) {
   return [{ role: 'system', content: `You are ${name}, an agent.` }, { role: 'user', content: task }, ...calls]
 }
 
-const send = (messages: readonly object[]) =>
-  gateway.post('/v1/chat/completions', { model: 'gateway-ai', tools: [tool], messages })
+/** Responses of all tests with a warning. */
+let warned = 0
+
+async function send(messages: readonly object[]): Promise<Response> {
+  const response = await gateway.post('/v1/chat/completions', { model: 'gateway-ai', tools: [tool], messages })
+  if (response.headers.has('x-gateway-conversation-warning')) warned++
+  return response
+}
 
 test('conversation: keeps model and effort in a tool loop, also when its results are errors', async () => {
   const seen = new Set<string>()
@@ -91,4 +99,28 @@ test('conversation: warns of an agent that repeats a failure, then stops it with
   const next = await send([...messagesAfter('a loop', results), answer, topic])
   expect(next.status).toBe(200)
   expect(next.headers.get('x-gateway-conversation-warning')).toBeNull()
+  await next.text()
+})
+
+test('conversation: an alert counts the requests beyond a bound, and resolves after their window', async () => {
+  const { accountId, deps } = gateway
+  const { database, config, clock } = deps
+  expect(warned).toBeGreaterThan(1)
+  const isRecorded = async () => {
+    const rows = await database.run(
+      ({ sql }) => sql`select from usage_records where trace ->> 'w' in ('warn', 'lower')`,
+    )
+    return rows.length === warned
+  }
+  await eventually(isRecorded)
+  const rule = { id: 'alr_runaway', metric: 'runaway', threshold: 2, window_minutes: 60 } as const
+  expect(await addAlert(database, accountId, { ...rule, budget: null, span: null, project_id: null })).toBe('done')
+  const evaluate = (at: number) =>
+    evaluateNextAlert(database, { at, plans: config.plans, budgets: new Map(), sendsMail: false })
+  const texts = [`${warned} requests are of conversations beyond a bound of \`routing.runaway\``]
+  expect(await evaluate(clock.now())).toMatchObject({ metric: 'runaway', value: warned, texts })
+  const later = clock.now() + 61 * 60_000
+  expect(await evaluate(later)).toBeNull()
+  const [alert] = await listAlerts(database, accountId)
+  expect(alert).toMatchObject({ firing: false, value: 0 })
 })

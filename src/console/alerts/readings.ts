@@ -14,11 +14,10 @@ import {
   modelReading,
   type SessionShares,
   sessionReading,
-  spendReading,
   sumsBetween,
   unpricedReading,
+  valueReading,
   type WindowSums,
-  windowReading,
   windowValue,
 } from '../../core/alerts/alerts.ts'
 import { budgetPeriod, periodKey } from '../../core/billing/grace.ts'
@@ -27,6 +26,7 @@ import type { PlanName, Plans } from '../../core/limits/plans.ts'
 import type { ScopeLimits } from '../../core/limits/scopes.ts'
 import { projectTag, projectTagName } from '../../core/request/tags.ts'
 import { dayMs } from '../../core/text/utc-days.ts'
+import { toUsd } from '../../core/usage/money.ts'
 import { spentInPeriod } from '../../database/repositories/budget-tracker.ts'
 
 /** An alert that is evaluated. */
@@ -82,6 +82,8 @@ export async function scanAlert(step: TransactionSql, due: DueAlert, when: When)
       return soon((await readSessions(step, due, at)).map(sessionReading))
     case 'unpriced':
       return soon((await readUnpriced(step, due, at)).map(unpricedReading))
+    case 'runaway':
+      return soon([await readRunaway(step, due, at)])
     default:
       return readWindow(step, due, due.metric, at)
   }
@@ -97,7 +99,7 @@ async function readSpend(step: TransactionSql, due: DueAlert, at: number): Promi
   const rows = await step<{ microcents: number }[]>`
     select coalesce(sum(billed_microcents), 0)::float8 as microcents from ${getDays(step, due)}
       and day = ${dayText(at)}::text::date`
-  return spendReading(rows[0]?.microcents ?? 0)
+  return valueReading('spend', toUsd(rows[0]?.microcents ?? 0))
 }
 
 async function readWindow(
@@ -114,7 +116,7 @@ async function readWindow(
   if (since === null || since.day < dayText(at - dayMs)) return { readings: [], ...next }
   const whole = since.day === today ? now : await sumsFrom(step, due, since.day)
   const value = windowValue(metric, sumsBetween(since, whole))
-  return { readings: [windowReading(metric, value)], ...next }
+  return { readings: [valueReading(metric, value)], ...next }
 }
 
 /** Returns the sums of an alert's account or project from a UTC day on. */
@@ -232,7 +234,7 @@ const recordsSince = (
 ) =>
   step`
     select * from (
-      select at, provider, model, status, tried, unpriced, tags, input_tokens, cached_input_tokens from usage_records
+      select at, provider, model, status, tried, unpriced, trace, tags, input_tokens, cached_input_tokens from usage_records
       where account_id = ${accountId} and at >= ${instant(since)}::text::timestamptz
       order by at desc limit ${maximumRecords}) as newest
     where ${projectId}::text is null or tags ->> ${projectTagName} = ${projectId}`
@@ -254,6 +256,17 @@ function readUnpriced(step: TransactionSql, due: DueAlert, at: number) {
     select provider || '/' || model as model, count(unpriced)::int as unpriced
     from (${recordsSince(step, due, at - due.window_minutes * 60_000)}) as recent
     where model <> '' group by 1 order by 1`
+}
+
+/**
+ * Reads how many requests in the window had reached a step of runaway protection. A stopped request has no record: a conversation
+ * is warned before.
+ */
+async function readRunaway(step: TransactionSql, due: DueAlert, at: number): Promise<AlertReading> {
+  const rows = await step<{ runaway: number }[]>`
+    select count(trace ->> 'w')::int as runaway
+    from (${recordsSince(step, due, at - due.window_minutes * 60_000)}) as recent`
+  return valueReading('runaway', rows[0]?.runaway ?? 0)
 }
 
 /**

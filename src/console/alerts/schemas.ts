@@ -8,7 +8,7 @@ export const alertShape = namedSchema('Alert', {
   metric: oneOf(alertMetrics),
   threshold: Type.Number({
     description:
-      '`spend`: US dollars per UTC day; `latency`: p95 in milliseconds; `unpriced`: requests; others: share from 0 to 1',
+      '`spend`: US dollars per UTC day; `latency`: p95 in milliseconds; `unpriced`, `runaway`: requests; others: share from 0 to 1',
     examples: [0.05],
   }),
   window_minutes: Type.Integer({ description: 'not used by `spend` and `budget`', examples: [15] }),

@@ -14,6 +14,7 @@ export const alertMetrics = [
   'model_failures',
   'cache_drop',
   'unpriced',
+  'runaway',
 ] as const
 export type AlertMetric = (typeof alertMetrics)[number]
 
@@ -36,6 +37,7 @@ export const metricRules: Readonly<
   model_failures: { title: 'Model down', unit: '%', hasWindow: true },
   cache_drop: { title: 'Cache share lost in a session', unit: '%', hasWindow: true },
   unpriced: { title: 'Unpriced requests', unit: 'requests', hasWindow: true },
+  runaway: { title: 'Runaway conversations', unit: 'requests', hasWindow: true },
 }
 
 export const alertWindowMinutes = { shortest: 5, longest: 60 } as const
@@ -154,22 +156,19 @@ export function thresholdProblem(metric: AlertMetric, threshold: number): string
     : null
 }
 
-const ofOne = { subject: '', data: {}, project: null } as const
 const inPercent = (share: number, digits = 0) => `${(share * 100).toFixed(digits)}%`
-const inUsd = (microcents: number) => `${toUsd(microcents).toFixed(2)} USD`
+const inUsd = (usd: number) => `${usd.toFixed(2)} USD`
 
-/** Reads the spend of a UTC day. */
-export function spendReading(microcents: number): AlertReading {
-  return { ...ofOne, value: toUsd(microcents), text: `The spend of this UTC day is ${inUsd(microcents)}` }
+const valueTexts = {
+  spend: (usd: number) => `The spend of this UTC day is ${inUsd(usd)}`,
+  error_rate: (share: number) => `The share of failed requests is ${inPercent(share, 1)}`,
+  latency: (ms: number) => `The p95 latency is ${Math.round(ms)} ms`,
+  runaway: (count: number) => `${count} requests are of conversations beyond a bound of \`routing.runaway\``,
 }
 
-/** Reads the error rate or the latency of a window. */
-export function windowReading(metric: 'error_rate' | 'latency', value: number | null): AlertReading {
-  const text =
-    metric === 'error_rate'
-      ? `The share of failed requests is ${inPercent(value ?? 0, 1)}`
-      : `The p95 latency is ${Math.round(value ?? 0)} ms`
-  return { ...ofOne, value, text }
+/** Reads a metric that has one value. */
+export function valueReading(metric: keyof typeof valueTexts, value: number | null): AlertReading {
+  return { subject: '', value, text: valueTexts[metric](value ?? 0), data: {}, project: null }
 }
 
 /** A budget with its usage in the running period. Money is an integer of 1e-8 USD. */
@@ -199,7 +198,7 @@ export function budgetReading({ kind, id, name, span, period, limit, used, proje
   return {
     subject: `${kind}:${id} ${period}`,
     value: used / limit,
-    text: `${budgetNames[kind](name)} used ${inPercent(Math.floor((used / limit) * 100) / 100)} of its budget of ${inUsd(limit)} for ${period}`,
+    text: `${budgetNames[kind](name)} used ${inPercent(Math.floor((used / limit) * 100) / 100)} of its budget of ${inUsd(toUsd(limit))} for ${period}`,
     data: { budget: kind, period, [span === 'day' ? 'daily_usd' : 'monthly_usd']: toUsd(limit), ...ids[kind] },
     project,
   }

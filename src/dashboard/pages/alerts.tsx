@@ -30,6 +30,7 @@ const hints: Readonly<Partial<Record<Metric, string>>> = {
   model_failures: 'Failed calls of one model as a share of its calls; at least 3 calls.',
   cache_drop: 'Lost part of the cached input of a session (tag session), compared with the four windows before.',
   unpriced: 'Requests of one model whose price, tier or audio the catalog does not know.',
+  runaway: 'Requests of conversations without progress, or that spend too fast. The operator sets the bounds.',
 }
 
 /** Returns an alert's metric with the budgets that it covers. */
