@@ -38,7 +38,7 @@ export type HarmClassifier = {
 /** Creates a classifier with its own buffers. `readPrompt` may be shared with other readers of prompts. */
 export function createHarmClassifier(readPrompt: FeatureReader = createFeatureReader()): HarmClassifier {
   const read = createFeatureReader()
-  const judge = createHarmJudge()
+  const { judge, contentAtMost } = createHarmJudge()
   const world = createWorldJudge()
   const readDeeds = createDeedReader()
 
@@ -77,7 +77,7 @@ export function createHarmClassifier(readPrompt: FeatureReader = createFeatureRe
       return worst
     },
     answer,
-    isHarmless: createAnswerCheck(read, judge, answerThreshold),
+    isHarmless: createAnswerCheck(read, contentAtMost, answerThreshold),
   }
 }
 

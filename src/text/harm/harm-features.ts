@@ -33,36 +33,54 @@ export type Harm = Readonly<Record<HarmHead, number>> & {
 
 type Words = Pick<Features, 'words' | 'stems'>
 
-/** Judges some of a text's words as a text of their own. */
-export type HarmJudge = (features: Words, from: number, to: number) => Harm
+export type HarmJudge = {
+  /** Judges some of a text's words as a text of their own. */
+  judge(features: Words, from: number, to: number): Harm
+  /** Returns odds that `content` does not exceed. Neighbors, most of the features, weigh next to nothing there and are not read. */
+  contentAtMost(features: Words, from: number, to: number): number
+}
 
 /** Creates a judge with its own buffers. */
 export function createHarmJudge(): HarmJudge {
   const weights = decodeWeights(kept)
   const reader = createHarmReader()
   const { scale, bias } = kept
-  return (features, from, to) => {
-    const filled = reader.read(features, from, to)
-    let request = 0
-    let content = 0
-    for (let at = 0; at < filled; at++) {
-      const slot = (reader.slots[at] ?? 0) * harmHeads.length
-      request += weights[slot] ?? 0
-      content += weights[slot + 1] ?? 0
-    }
-    const loud = featureWeight(filled)
-    return {
-      request: request * loud * scale.request + bias.request,
-      content: content * loud * scale.content + bias.content,
-      evidence: filled,
-      kinds: reader.kinds,
-    }
+  const neighborsAtMost = mostOfNeighbors(weights)
+  const sum = (filled: number, head: number) => {
+    let total = 0
+    for (let at = 0; at < filled; at++) total += weights[(reader.slots[at] ?? 0) * harmHeads.length + head] ?? 0
+    return total
+  }
+  return {
+    judge(features, from, to) {
+      const filled = reader.read(features, from, to)
+      const loud = featureWeight(filled)
+      return {
+        request: sum(filled, 0) * loud * scale.request + bias.request,
+        content: sum(filled, 1) * loud * scale.content + bias.content,
+        evidence: filled,
+        kinds: reader.kinds,
+      }
+    },
+    contentAtMost(features, from, to) {
+      const filled = reader.read(features, from, to, false)
+      // More features, as there are with neighbors, only make each one softer.
+      return Math.max(0, sum(filled, 1) + neighborsAtMost) * featureWeight(filled) * scale.content + bias.content
+    },
   }
 }
 
+/** Returns the largest sum that neighbors can add for the content head. */
+function mostOfNeighbors(weights: Int8Array): number {
+  let most = 0
+  for (let slot = regionSlots; slot < 2 * regionSlots; slot++)
+    most += Math.max(0, weights[slot * harmHeads.length + 1] ?? 0)
+  return most
+}
+
 type HarmFeatureReader = {
-  /** Fills `slots` and `kinds` from some words; returns how many slots, each once. */
-  read(features: Words, from: number, to: number): number
+  /** Fills `slots` and `kinds` from some words; returns how many slots, each once. Those of neighbors can be left out. */
+  read(features: Words, from: number, to: number, withNeighbors?: boolean): number
   readonly slots: Int32Array
   readonly kinds: Uint16Array
 }
@@ -124,7 +142,7 @@ export function createHarmReader(): HarmFeatureReader {
   }
 
   /** Returns how many features are collected at the end. Writes in place: this runs for each word of every text. */
-  const noteWords = ({ words, stems }: Words, from: number, to: number): number => {
+  const noteWords = ({ words, stems }: Words, from: number, to: number, withNeighbors: boolean): number => {
     let before = none
     let notes = 0
     for (let at = from; at < to; at++) {
@@ -136,7 +154,7 @@ export function createHarmReader(): HarmFeatureReader {
       noted[notes++] = stem ^ salts.stem
       if (at - from < openingWords) noted[notes++] = Math.imul(stem, at - from + 3) ^ salts.opening
       const pairs = notes
-      if (at > from) {
+      if (withNeighbors && at > from) {
         const stemBefore = stems[at - 1] ?? 0
         noted[notes++] = (Math.imul(words[at - 1] ?? 0, 31) + word) ^ salts.pair
         noted[notes++] = (Math.imul(stemBefore, 31) + stem) ^ salts.stemPair
@@ -159,13 +177,13 @@ export function createHarmReader(): HarmFeatureReader {
   return {
     slots,
     kinds,
-    read(features, from, to) {
+    read(features, from, to, withNeighbors = true) {
       met.fill(0)
       kinds.fill(0)
       filled = 0
       recents = 0
       recentFrom = 0
-      const ofWords = noteWords(features, from, to)
+      const ofWords = noteWords(features, from, to, withNeighbors)
       let notes = ofWords
       const count = to - from
       for (let kind = 0; kind < kinds.length; kind++) {

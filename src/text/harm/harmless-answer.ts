@@ -1,6 +1,6 @@
 /**
  * Whether a whole answer holds no sentence that the classifier would refuse, told from its words read once: of each
- * sentence with the one before it, what the content head says. Where that is too much, or a sentence
+ * sentence with the one before it, the most that the content head could say. Where that is too much, or a sentence
  * would be cut, the answer has to be heard sentence by sentence.
  */
 import { behindCourtesy, type FeatureReader, maximumWords } from '../analysis/features.ts'
@@ -11,14 +11,18 @@ import type { HarmJudge } from './harm-features.ts'
 /** In UTF-16 units: a longer sentence is judged in pieces. */
 export const longestSentence = 400
 
-/** Makes the check; `most` is what the content head may say. The reader and the judge are overwritten. */
-export function createAnswerCheck(read: FeatureReader, judge: HarmJudge, most: number): (text: string) => boolean {
+/** Makes the check; `most` is what the content head may say. The buffers of the reader and the judge are overwritten. */
+export function createAnswerCheck(
+  read: FeatureReader,
+  contentAtMost: HarmJudge['contentAtMost'],
+  most: number,
+): (text: string) => boolean {
   return text => {
     if (text.length > blockUnits) return false
     const features = read(text)
     const { words, offsets, count, units, unitCount } = features
     if (count === maximumWords) return false
-    const isBelow = (first: number, to: number) => judge(features, behindCourtesy(words, first, to), to).content <= most
+    const isBelow = (first: number, to: number) => contentAtMost(features, behindCourtesy(words, first, to), to) <= most
     let ended: number = sentenceOpen
     let sentence = 0
     /** Words before this one are of earlier sentences, and those before `before` of even earlier ones. */

@@ -1,8 +1,27 @@
 import { expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { createFeatureReader } from '../../../src/text/analysis/features.ts'
 import { createHarmClassifier } from '../../../src/text/harm/harm-classifier.ts'
+import { createHarmJudge } from '../../../src/text/harm/harm-features.ts'
+import { getWords, harmKinds } from '../../../src/text/harm/harm-slots.ts'
 import { everydayRequests } from '../../core/everyday-requests.ts'
 import { instructionRequests } from '../../core/instruction-requests.ts'
 import { machineTexts } from '../../core/machine-texts.ts'
+
+test('harm judge: bounds the content head without reading neighbors', () => {
+  const read = createFeatureReader()
+  const { judge, contentAtMost } = createHarmJudge()
+  const known = harmKinds.flatMap(kind => [...getWords(kind)])
+  const word = fc.oneof(fc.constantFrom(...known), fc.lorem({ maxCount: 1 }), fc.string({ maxLength: 6 }))
+  fc.assert(
+    fc.property(fc.array(word, { maxLength: 60 }), words => {
+      const features = read(words.join(' '))
+      const most = contentAtMost(features, 0, features.count)
+      expect(judge(features, 0, features.count).content).toBeLessThanOrEqual(most)
+    }),
+    { numRuns: 1_000 },
+  )
+})
 
 test('harm classifier: allows 99.5% of unseen ordinary requests', () => {
   const { prompt } = createHarmClassifier()
