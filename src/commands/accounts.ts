@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import { getMaximumShortfall, readConfig, readPlans } from '../config/config.ts'
 import { createPasswords } from '../console/auth/password-hashing.ts'
+import { shownLimits } from '../console/auth/sign-in.ts'
 import { releaseUnverified } from '../console/auth/stores/email-links.ts'
 import { changePassword, findUser } from '../console/auth/stores/users.ts'
 import { removeTotp } from '../console/auth/totp.ts'
@@ -33,7 +34,18 @@ import {
 } from '../database/repositories/accounts.ts'
 import type { Account, ApiKey } from '../database/tables.ts'
 import { getDailyUsage } from '../ledger/ledger.ts'
-import { CommandFailure, choice, columns, command, json, newId, print, printJson, UsageError } from './command.ts'
+import {
+  CommandFailure,
+  choice,
+  columns,
+  command,
+  json,
+  newId,
+  print,
+  printJson,
+  printTable,
+  UsageError,
+} from './command.ts'
 import { withAccount, withDatabase } from './open-database.ts'
 
 const email = '<email>'
@@ -80,7 +92,7 @@ const create = command({
         id: account.id,
         email: address,
         plan,
-        limits: limitsForJson(readPlans()[plan]),
+        limits: shownLimits(readPlans()[plan]),
         created_at: createdAt.toISOString(),
         user_id: owner.id,
         password,
@@ -120,19 +132,17 @@ const list = command({
         })
       if (listed.length === 0)
         return print(`No accounts. Create one:  ${shellCommand('accounts create you@example.com')}`)
-      print(
-        ...columns([
-          ['ID', 'OWNER', 'PLAN', 'MEMBERS', 'RPM', 'CREATED'],
-          ...listed.map(({ account, email, members }) => [
-            account.id,
-            email,
-            account.plan,
-            String(members),
-            String(getLimits(account, plans).requestsPerMinute),
-            account.createdAt.toISOString().slice(0, 10),
-          ]),
+      printTable([
+        ['ID', 'OWNER', 'PLAN', 'MEMBERS', 'RPM', 'CREATED'],
+        ...listed.map(({ account, email, members }) => [
+          account.id,
+          email,
+          account.plan,
+          String(members),
+          String(getLimits(account, plans).requestsPerMinute),
+          account.createdAt.toISOString().slice(0, 10),
         ]),
-      )
+      ])
     }),
 })
 
@@ -155,8 +165,8 @@ const show = command({
           email: user.email,
           plan: account.plan,
           operator: account.isOperator,
-          limits: limitsForJson(limits),
-          own_limits: limitsForJson(account),
+          limits: shownLimits(limits),
+          own_limits: shownLimits(account),
           today: { tokens: today.tokens, cost_usd: toUsd(today.microcents) },
           shortfall_usd: toUsd(getSum(keys)),
           paused_keys: paused.map(({ key, until, requestId, member }) => ({
@@ -175,25 +185,23 @@ const show = command({
         account.dailyCostMicrocents === null
           ? ''
           : `  (override; plan limit ${shownUsd(plans[account.plan].dailyCostMicrocents)})`
-      print(
-        ...columns([
-          ['account', account.id],
-          ['email', user.email],
-          ['plan', account.plan],
-          ...(account.isOperator ? [['operator', 'yes: its owners manage provider keys']] : []),
-          ['created', account.createdAt.toISOString()],
-          ['requests per minute', `${limits.requestsPerMinute}${own('requestsPerMinute')}`],
-          ['concurrent requests', `${limits.concurrentRequests}${own('concurrentRequests')}`],
-          ['tokens today', `${count(today.tokens)} of ${count(limits.dailyTokens)}${own('dailyTokens')}`],
-          ['cost today', `${shownUsd(today.microcents)} of ${shownUsd(limits.dailyCostMicrocents)}${ownCost}`],
-          ['shortfall today', shownUsd(getSum(keys))],
-          ...paused.map(({ key, until, requestId, member }) => [
-            'paused key',
-            `${key.name} (${key.id}) of ${member} until ${new Date(until).toISOString()}, for ${requestId}: accounts resume`,
-          ]),
-          ['keys', `${valid.length} valid of ${keys.length}`],
+      printTable([
+        ['account', account.id],
+        ['email', user.email],
+        ['plan', account.plan],
+        ...(account.isOperator ? [['operator', 'yes: its owners manage provider keys']] : []),
+        ['created', account.createdAt.toISOString()],
+        ['requests per minute', `${limits.requestsPerMinute}${own('requestsPerMinute')}`],
+        ['concurrent requests', `${limits.concurrentRequests}${own('concurrentRequests')}`],
+        ['tokens today', `${count(today.tokens)} of ${count(limits.dailyTokens)}${own('dailyTokens')}`],
+        ['cost today', `${shownUsd(today.microcents)} of ${shownUsd(limits.dailyCostMicrocents)}${ownCost}`],
+        ['shortfall today', shownUsd(getSum(keys))],
+        ...paused.map(({ key, until, requestId, member }) => [
+          'paused key',
+          `${key.name} (${key.id}) of ${member} until ${new Date(until).toISOString()}, for ${requestId}: accounts resume`,
         ]),
-      )
+        ['keys', `${valid.length} valid of ${keys.length}`],
+      ])
     }),
 })
 
@@ -222,19 +230,16 @@ const limits = command({
   },
   run({ operands, options }) {
     const { reset, json: asJson, ...given } = options
+    const limit = (name: 'rpm' | 'concurrent' | 'daily-tokens', most: number) =>
+      given[name] === undefined ? undefined : whole(`--${name}`, given[name], most)
+    const usd = given['daily-cost-usd']
     const wanted: AccountChange = {
-      ...(given.rpm === undefined ? {} : { requestsPerMinute: whole('--rpm', given.rpm, highestLimits.count) }),
-      ...(given.concurrent === undefined
-        ? {}
-        : { concurrentRequests: whole('--concurrent', given.concurrent, highestLimits.count) }),
-      ...(given['daily-tokens'] === undefined
-        ? {}
-        : { dailyTokens: whole('--daily-tokens', given['daily-tokens'], highestLimits.dailyTokens) }),
-      ...(given['daily-cost-usd'] === undefined
-        ? {}
-        : { dailyCostMicrocents: dollars('--daily-cost-usd', given['daily-cost-usd']) }),
+      requestsPerMinute: limit('rpm', highestLimits.count),
+      concurrentRequests: limit('concurrent', highestLimits.count),
+      dailyTokens: limit('daily-tokens', highestLimits.dailyTokens),
+      dailyCostMicrocents: usd === undefined ? undefined : dollars('--daily-cost-usd', usd),
     }
-    const isEmpty = Object.keys(wanted).length === 0
+    const isEmpty = Object.values(wanted).every(value => value === undefined)
     if (isEmpty && !reset) throw new UsageError('Set at least one limit, or --reset.')
     if (!isEmpty && reset) throw new UsageError('--reset cannot be combined with limits.')
     const chosen = reset ? planLimits : wanted
@@ -307,12 +312,10 @@ const resetPassword = command({
       if (!wasReset) throw new CommandFailure('The password changed concurrently. Retry.')
       if (options.json) printJson({ email: user.email, user_id: user.id, password })
       else
-        print(
-          ...columns([
-            ['email', user.email],
-            ['password', `${password}  (shown once)`],
-          ]),
-        )
+        printTable([
+          ['email', user.email],
+          ['password', `${password}  (shown once)`],
+        ])
     })
   },
 })
@@ -390,24 +393,14 @@ function change(
         id: account.id,
         email: user.email,
         plan: changed.plan,
-        limits: limitsForJson(now),
-        own_limits: limitsForJson(changed),
+        limits: shownLimits(now),
+        own_limits: shownLimits(changed),
       })
     print(`${user.email}: plan ${changed.plan}, ${limitsText(now)}.`)
   })
 }
 
 const count = (value: number) => value.toLocaleString('en')
-
-/** Null = the plan's limit, in the overrides of an account. */
-function limitsForJson(limits: Pick<Account, keyof Limits>) {
-  return {
-    requests_per_minute: limits.requestsPerMinute,
-    concurrent_requests: limits.concurrentRequests,
-    daily_tokens: limits.dailyTokens,
-    daily_cost_usd: limits.dailyCostMicrocents === null ? null : toUsd(limits.dailyCostMicrocents),
-  }
-}
 
 function mailAddress(text: string): string {
   const address = text.trim().toLowerCase()

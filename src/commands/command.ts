@@ -155,6 +155,11 @@ export function print(...lines: readonly string[]): void {
   process.stdout.write(`${lines.join('\n')}\n`)
 }
 
+/** Writes rows with aligned columns. */
+export function printTable(rows: readonly (readonly string[])[]): void {
+  print(...columns(rows))
+}
+
 /** Writes one JSON value for programs. */
 export function printJson(value: unknown): void {
   print(JSON.stringify(value, null, 2))

@@ -1,5 +1,6 @@
 /** `keys …`: manages API keys. */
 import { randomBytes } from 'node:crypto'
+import { getPrefix, shownKeyFace } from '../console/keys/rules.ts'
 import { findKey, rotateKey } from '../console/keys/stores/key-lineages.ts'
 import { createKey, listKeys, revokeKey } from '../console/keys/stores/keys.ts'
 import { allProjects } from '../console/projects/store.ts'
@@ -9,7 +10,7 @@ import { shellCommand } from '../core/validation/errors.ts'
 import type { Database } from '../database/database.ts'
 import type { ApiKey } from '../database/tables.ts'
 import { shownScopeLimits } from '../http/schemas.ts'
-import { CommandFailure, columns, command, json, newId, print, printJson, UsageError } from './command.ts'
+import { CommandFailure, command, json, newId, print, printJson, printTable, UsageError } from './command.ts'
 import { withAccount } from './open-database.ts'
 import { durationIn, keyExpiryIn, limitsIn, meantProject, modelListIn } from './projects.ts'
 
@@ -66,17 +67,15 @@ const create = command({
           limits: own.limits && shownScopeLimits(own.limits),
           key: minted.key,
         })
-      print(
-        ...columns([
-          ['id', own.id],
-          ['name', name],
-          ['expires', own.expiresAt?.toISOString() ?? 'never'],
-          ['models', own.models?.join(', ') ?? 'all'],
-          ['limits', options.limits ?? 'those of the account'],
-          ...(project === null ? [] : [['project', project.name]]),
-          ['key', `${minted.key}  (shown once)`],
-        ]),
-      )
+      printTable([
+        ['id', own.id],
+        ['name', name],
+        ['expires', own.expiresAt?.toISOString() ?? 'never'],
+        ['models', own.models?.join(', ') ?? 'all'],
+        ['limits', options.limits ?? 'those of the account'],
+        ...(project === null ? [] : [['project', project.name]]),
+        ['key', `${minted.key}  (shown once)`],
+      ])
     })
   },
 })
@@ -93,21 +92,19 @@ const list = command({
       if (keys.length === 0)
         return print(`No keys. Create an API key:  ${shellCommand(`keys create ${operands.email}`)}`)
       const names = new Map(projects.map(({ id, name }) => [id, name]))
-      print(
-        ...columns([
-          ['ID', 'PREFIX', 'CREATED', 'LAST USED', 'EXPIRES', 'STATE', 'PROJECT', 'NAME'],
-          ...keys.map(key => [
-            key.id,
-            getPrefix(key),
-            day(key.createdAt),
-            day(key.lastUsedAt),
-            day(key.expiresAt),
-            getState(key),
-            key.projectId === null ? '-' : (names.get(key.projectId) ?? key.projectId),
-            key.name,
-          ]),
+      printTable([
+        ['ID', 'PREFIX', 'CREATED', 'LAST USED', 'EXPIRES', 'STATE', 'PROJECT', 'NAME'],
+        ...keys.map(key => [
+          key.id,
+          getPrefix(key),
+          day(key.createdAt),
+          day(key.lastUsedAt),
+          day(key.expiresAt),
+          getState(key),
+          key.projectId === null ? '-' : (names.get(key.projectId) ?? key.projectId),
+          key.name,
         ]),
-      )
+      ])
     }),
 })
 
@@ -157,15 +154,13 @@ const rotate = command({
       if (row === null)
         throw new CommandFailure(`${getPrefix(old)} is revoked, expired or already rotated. Create a new key instead.`)
       if (options.json) return printJson({ ...keyForJson(row), replaces: old.id, key: minted.key })
-      print(
-        ...columns([
-          ['id', row.id],
-          ['name', row.name],
-          ['expires', row.expiresAt?.toISOString() ?? 'never'],
-          ['old key', `${getPrefix(old)} ${overlapMs === 0 ? 'was revoked' : `stays valid for ${options.overlap}`}`],
-          ['key', `${minted.key}  (shown once)`],
-        ]),
-      )
+      printTable([
+        ['id', row.id],
+        ['name', row.name],
+        ['expires', row.expiresAt?.toISOString() ?? 'never'],
+        ['old key', `${getPrefix(old)} ${overlapMs === 0 ? 'was revoked' : `stays valid for ${options.overlap}`}`],
+        ['key', `${minted.key}  (shown once)`],
+      ])
     })
   },
 })
@@ -202,30 +197,15 @@ function withoutReplaced(keys: readonly ApiKey[]): readonly ApiKey[] {
   return keys.filter(key => !keys.some(other => getLine(other) === getLine(key) && other.createdAt > key.createdAt))
 }
 
-type Shown = Pick<
-  ApiKey,
-  'id' | 'name' | 'publicId' | 'createdAt' | 'lastUsedAt' | 'revokedAt' | 'expiresAt' | 'projectId'
->
+type Shown = Parameters<typeof shownKeyFace>[0] & Pick<ApiKey, 'projectId'>
 
-function keyForJson(key: Shown) {
-  return {
-    id: key.id,
-    name: key.name,
-    prefix: getPrefix(key),
-    created_at: key.createdAt.toISOString(),
-    last_used_at: key.lastUsedAt?.toISOString() ?? null,
-    revoked_at: key.revokedAt?.toISOString() ?? null,
-    expires_at: key.expiresAt?.toISOString() ?? null,
-    project_id: key.projectId,
-  }
-}
+const keyForJson = (key: Shown) => ({ ...shownKeyFace(key), project_id: key.projectId })
 
 /** Returns true if the text is the key's ID, its listed prefix with or without dots, or the complete (leaked) key. */
 function isMeant(key: ApiKey, text: string): boolean {
   return text === key.id || text === key.publicId || text.startsWith(`gw_live_${key.publicId}`)
 }
 
-const getPrefix = (key: Pick<ApiKey, 'publicId'>) => `gw_live_${key.publicId}…`
 const day = (at: Date | null) => at?.toISOString().slice(0, 16).replace('T', ' ') ?? '-'
 
 function getState(key: Shown): string {

@@ -13,7 +13,7 @@ import type { Model } from '../core/models/models.ts'
 import { formatHostChoices, parseHostChoices } from '../core/models/switches.ts'
 import { shellCommand } from '../core/validation/errors.ts'
 import { withHosts } from '../models/model-hosts.ts'
-import { CommandFailure, columns, command, json, print, printJson, UsageError } from './command.ts'
+import { CommandFailure, command, json, print, printJson, printTable, UsageError } from './command.ts'
 import { withDatabase } from './open-database.ts'
 
 const named = { model: '<provider/model>' }
@@ -28,16 +28,14 @@ const list = command({
       const switches = await listModelSwitches(database)
       if (options.json) return printJson({ data: switches })
       if (switches.length === 0) return print('All models are as configured.')
-      print(
-        ...columns([
-          ['MODEL', 'STATE', 'HOSTS'],
-          ...switches.map(({ model, enabled, hosts }) => [
-            model,
-            enabled ? 'on' : 'off',
-            hosts === null ? 'as configured' : formatHostChoices(hosts),
-          ]),
+      printTable([
+        ['MODEL', 'STATE', 'HOSTS'],
+        ...switches.map(({ model, enabled, hosts }) => [
+          model,
+          enabled ? 'on' : 'off',
+          hosts === null ? 'as configured' : formatHostChoices(hosts),
         ]),
-      )
+      ])
     }),
 })
 

@@ -9,7 +9,7 @@ import { changeProject, listProjects } from '../console/projects/store.ts'
 import { constraintsExample, formatConstraints, parseConstraints } from '../core/policy/constraints-text.ts'
 import { accountRulesSchema, ruleProblems } from '../core/policy/rules.ts'
 import { validate } from '../core/validation/validate.ts'
-import { columns, command, json, print, printJson, readNamedFile, UsageError } from './command.ts'
+import { command, json, print, printJson, printTable, readNamedFile, UsageError } from './command.ts'
 import { namedKey } from './keys.ts'
 import { withAccount } from './open-database.ts'
 import { meantProject } from './projects.ts'
@@ -28,7 +28,7 @@ const listRules = command({
       if (rules.length === 0) return print('No rules.')
       const cells = ({ name, when = {}, ...action }: (typeof rules)[number]) =>
         [name, JSON.stringify(when), JSON.stringify(action)] as const
-      print(...columns([['NAME', 'WHEN', 'THEN'], ...rules.map(cells)]))
+      printTable([['NAME', 'WHEN', 'THEN'], ...rules.map(cells)])
     }),
 })
 
@@ -68,7 +68,7 @@ const listConstraints = command({
       if (rows.length === 0) return print('No constraints.')
       const cells = ({ of, id, name, constraints }: (typeof rows)[number]) =>
         [of, id, name, formatConstraints(constraints)] as const
-      print(...columns([['OF', 'ID', 'NAME', 'CONSTRAINTS'], ...rows.map(cells)]))
+      printTable([['OF', 'ID', 'NAME', 'CONSTRAINTS'], ...rows.map(cells)])
     }),
 })
 

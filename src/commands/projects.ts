@@ -6,7 +6,7 @@ import { dayMs, timeIn } from '../core/text/utc-days.ts'
 import { shellCommand } from '../core/validation/errors.ts'
 import { changedLimits, scopeLimitsSchema, shownScopeLimits } from '../http/schemas.ts'
 import { modelPattern } from '../models/allowed-models.ts'
-import { CommandFailure, columns, command, json, newId, print, printJson, UsageError } from './command.ts'
+import { CommandFailure, command, json, newId, print, printJson, printTable, UsageError } from './command.ts'
 import { withAccount } from './open-database.ts'
 
 const email = '<email>'
@@ -37,12 +37,10 @@ const create = command({
         throw new CommandFailure('The account has the maximum number of projects. Archive unused ones first.')
       const limits = project.limits && shownScopeLimits(project.limits)
       if (options.json) return printJson({ id: project.id, name, created_at: createdAt.toISOString(), limits })
-      print(
-        ...columns([
-          ['id', project.id],
-          ['name', name],
-        ]),
-      )
+      printTable([
+        ['id', project.id],
+        ['name', name],
+      ])
     })
   },
 })
@@ -57,20 +55,18 @@ const list = command({
       const projects = await listProjects(database, account.id, null)
       if (options.json) return printJson({ data: projects })
       if (projects.length === 0) return print('No projects.')
-      print(
-        ...columns([
-          ['ID', 'CREATED', 'STATE', 'KEYS', 'MEMBERS', 'USD THIS MONTH', 'NAME'],
-          ...projects.map(project => [
-            project.id,
-            project.created_at.slice(0, 10),
-            project.archived_at === null ? 'active' : 'archived',
-            String(project.active_keys),
-            String(project.members.length),
-            String(project.used.monthly_cost_usd),
-            project.name,
-          ]),
+      printTable([
+        ['ID', 'CREATED', 'STATE', 'KEYS', 'MEMBERS', 'USD THIS MONTH', 'NAME'],
+        ...projects.map(project => [
+          project.id,
+          project.created_at.slice(0, 10),
+          project.archived_at === null ? 'active' : 'archived',
+          String(project.active_keys),
+          String(project.members.length),
+          String(project.used.monthly_cost_usd),
+          project.name,
         ]),
-      )
+      ])
     }),
 })
 

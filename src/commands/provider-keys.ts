@@ -22,7 +22,7 @@ import { shellCommand } from '../core/validation/errors.ts'
 import type { Database } from '../database/database.ts'
 import { findAccountByEmail, hasAccounts } from '../database/repositories/accounts.ts'
 import type { ProviderKey } from '../database/tables.ts'
-import { CommandFailure, columns, command, json, newId, print, printJson, UsageError } from './command.ts'
+import { CommandFailure, command, json, newId, print, printJson, printTable, UsageError } from './command.ts'
 import { withDatabase } from './open-database.ts'
 
 const named = { provider: '<provider>' }
@@ -51,15 +51,13 @@ const list = command({
       if (given.json) return printJson({ data: keys.map(key => keyForJson(key, seal)) })
       if (keys.length === 0)
         return print(`No stored keys. Add one:  ${shellCommand('provider-keys add openai < key.txt')}`)
-      print(
-        ...columns([
-          ['PROVIDER', 'NAME', 'KEY', 'CHANGED', 'STATE'],
-          ...keys.map(key => {
-            const { provider, name, last_characters: hint, changed_at: at, readable } = keyForJson(key, seal)
-            return [provider, name, `…${hint}`, at.slice(0, 16).replace('T', ' '), readable ? 'stored' : unreadable]
-          }),
-        ]),
-      )
+      printTable([
+        ['PROVIDER', 'NAME', 'KEY', 'CHANGED', 'STATE'],
+        ...keys.map(key => {
+          const { provider, name, last_characters: hint, changed_at: at, readable } = keyForJson(key, seal)
+          return [provider, name, `…${hint}`, at.slice(0, 16).replace('T', ' '), readable ? 'stored' : unreadable]
+        }),
+      ])
     }),
 })
 

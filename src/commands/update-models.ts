@@ -22,6 +22,7 @@ import {
   print,
   printError,
   printJson,
+  printTable,
   readNamedFile,
   UsageError,
 } from './command.ts'
@@ -115,7 +116,7 @@ function showHistory(catalogFile: string, asJson = false): void {
     changed.map(({ model, field, from, to }) => [at, date, model, field, from ?? '-', to ?? '-']),
   )
   if (asJson) printJson({ data: entries })
-  else print(...columns([['INSTALLED', 'CATALOG', 'MODEL', 'FIELD', 'BEFORE', 'AFTER'], ...rows]))
+  else printTable([['INSTALLED', 'CATALOG', 'MODEL', 'FIELD', 'BEFORE', 'AFTER'], ...rows])
 }
 
 /** A full disk or a crash may have torn a line. */

@@ -14,6 +14,7 @@ import {
   json,
   print,
   printJson,
+  printTable,
   readNamedFile,
   UsageError,
 } from './command.ts'
@@ -132,15 +133,13 @@ const savings = command({
         cache_saved_usd: toUsd(row.cache_saved_microcents),
       }))
       if (options.json) return printJson({ data: rows.slice(0, -1), total: rows.at(-1) })
-      print(
-        ...columns([
-          [groupBy.toUpperCase(), 'REQUESTS', 'USD', 'SAVED BY ROUTING', 'SAVED BY CACHING'],
-          ...rows.map(row => [
-            row.name ?? row.unit,
-            ...[row.requests, row.cost_usd, row.routing_saved_usd, row.cache_saved_usd].map(String),
-          ]),
+      printTable([
+        [groupBy.toUpperCase(), 'REQUESTS', 'USD', 'SAVED BY ROUTING', 'SAVED BY CACHING'],
+        ...rows.map(row => [
+          row.name ?? row.unit,
+          ...[row.requests, row.cost_usd, row.routing_saved_usd, row.cache_saved_usd].map(String),
         ]),
-      )
+      ])
     })
   },
 })

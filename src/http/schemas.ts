@@ -10,6 +10,7 @@ import { isLimited, type ScopeLimits, unlimitedScope } from '../core/limits/scop
 import { constraintsSchema } from '../core/policy/constraints.ts'
 import { fromUsd, toUsd } from '../core/usage/money.ts'
 import { shadowSchema } from '../core/usage/shadow.ts'
+import { shownFields } from '../core/usage/shown-fields.ts'
 import { type ErrorCode, errorTable, wireCode } from '../core/validation/errors.ts'
 import { nullable, oneOf, strictObject } from '../core/validation/validate.ts'
 
@@ -101,7 +102,6 @@ export const limitsShape = strictObject({
   daily_tokens: count,
   daily_cost_usd: usd,
 })
-export type ShownLimits = Static<typeof limitsShape>
 
 export const accountShape = namedSchema('Account', {
   id: id('acc'),
@@ -274,14 +274,9 @@ export function changedLimits(
 
 /** Returns limits as shown to their account. */
 export function shownScopeLimits(limits: ScopeLimits): Static<typeof scopeLimitsShape> {
-  const findUsd = (microcents: number | null) => (microcents === null ? null : toUsd(microcents))
-  return {
-    requests_per_minute: limits.requestsPerMinute,
-    concurrent_requests: limits.concurrentRequests,
-    daily_tokens: limits.dailyTokens,
-    daily_cost_usd: findUsd(limits.dailyCostMicrocents),
-    monthly_cost_usd: findUsd(limits.monthlyCostMicrocents),
-  }
+  const { requestsPerMinute, concurrentRequests, dailyTokens, dailyCostMicrocents, monthlyCostMicrocents } = limits
+  const counts = { requestsPerMinute, concurrentRequests, dailyTokens }
+  return shownFields({ ...counts, dailyCostMicrocents, monthlyCostMicrocents })
 }
 
 /** Returns usage as shown beside limits. Money is an integer of 1e-8 USD. */

@@ -61,13 +61,15 @@ export function findRequest(database: Database, scope: UsageScope, id: string): 
     const [rejected] = await sql<RejectedRequest[]>`
       select found.*, (select name from api_keys where id = found.key_id) as key_name
       from (
-        select request_id, (extract(epoch from at) * 1000000)::float8 as at_micros, key_id, requested_model, dialect,
-          strategy, streamed, error_code, param, layer, category, latency_ms
-        from rejected_requests
+        select ${rejectedColumns(sql)} from rejected_requests
         where request_id = ${requestId} and account_id = ${accountId} ${visibleRejected(sql, scope)}) as found`
     return rejected === undefined ? null : { kind: 'rejected', request: rejected }
   }, deadlineMs)
 }
+
+const rejectedColumns = (sql: TransactionSql) => sql`
+  request_id, (extract(epoch from at) * 1000000)::float8 as at_micros, key_id, requested_model, dialect, strategy,
+  streamed, error_code, param, layer, category, latency_ms`
 
 /**
  * Returns a page of the rejected requests that match, newest first. They have no metadata and no tags, and no model
@@ -82,9 +84,7 @@ export async function listRejected(
   if (cannotMatchRejected(filters)) return { requests: [], next: null }
   const rows = await withAccountRls(database, scope.accountId).sql(
     sql => sql<RejectedRequest[]>`
-      select request_id, (extract(epoch from at) * 1000000)::float8 as at_micros, key_id, requested_model, dialect,
-        strategy, streamed, error_code, param, layer, category, latency_ms,
-        (select name from api_keys where id = key_id) as key_name
+      select ${rejectedColumns(sql)}, (select name from api_keys where id = key_id) as key_name
       from rejected_requests
       ${whereRejected(sql, scope, filters)}
         ${

@@ -3,7 +3,7 @@ import type { Sql, TransactionSql } from 'postgres'
 import { projectTagName } from '../core/request/tags.ts'
 import { shadowKeyId } from '../core/usage/shadow.ts'
 import type { statusFilters } from '../core/usage/usage-groups.ts'
-import type { AttemptRecord, RequestTrace, UnpricedKind, UsageRecord } from '../core/usage/usage-record.ts'
+import type { RequestTrace, UsageRecord } from '../core/usage/usage-record.ts'
 
 /** Filters of requests; all must match. null = any. */
 export type RequestFilters = {
@@ -99,45 +99,16 @@ export function matching(sql: Sql | TransactionSql, filters: RequestFilters) {
 
 type Queries = Sql | TransactionSql
 
+/** Fields that are null in the log where a record has none, or no gateway wrote it. */
+type Absent =
+  | ('dialect' | 'requested_model' | 'upstream_id' | 'own_key_microcents' | 'unpriced' | 'routing_saved_microcents')
+  | ('cache_saved_microcents' | 'tried' | 'tags')
+type Hidden = 'account_id' | 'at_ms' | 'lineage_id' | 'reserved_microcents' | 'shortfall_microcents' | 'trace' | 'truth'
+
 /** A request as shown to its account. */
-export type LoggedRequest = Required<
-  Omit<
-    UsageRecord,
-    | 'account_id'
-    | 'at_ms'
-    | 'dialect'
-    | 'lineage_id'
-    | 'requested_model'
-    | 'upstream_id'
-    | 'reserved_microcents'
-    | 'own_key_microcents'
-    | 'routing_saved_microcents'
-    | 'cache_saved_microcents'
-    | 'shortfall_microcents'
-    | 'tags'
-    | 'tried'
-    | 'trace'
-    | 'truth'
-    | 'unpriced'
-  >
-> & {
-  /** Null = a record that no gateway wrote. */
-  readonly dialect: UsageRecord['dialect'] | null
-  /** `provider/model` or `gateway-ai`; null as for `dialect`. */
-  readonly requested_model: string | null
-  /** Null = the provider gave none. */
-  readonly upstream_id: string | null
-  /** Catalog cost of calls with own provider keys, which is not billed; null = there were none. */
-  readonly own_key_microcents: number | null
-  /** The part of its usage without a known price; null = none. */
-  readonly unpriced: UnpricedKind | null
-  /** Null = not comparable with the baseline, and the prompt cache was not used. */
-  readonly routing_saved_microcents: number | null
-  readonly cache_saved_microcents: number | null
-  /** Null as for `dialect`. */
-  readonly tried: readonly AttemptRecord[] | null
-  /** Null = none. */
-  readonly tags: Readonly<Record<string, string>> | null
+export type LoggedRequest = Required<Omit<UsageRecord, Absent | Hidden>> & {
+  readonly [Name in Absent]: Exclude<UsageRecord[Name], undefined> | null
+} & {
   /** Effort of the serving attempt; null = its provider's default. */
   readonly effort: string | null
   /** Constraints in force, and who received the prompt; null = none. */

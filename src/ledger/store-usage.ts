@@ -6,6 +6,7 @@
  */
 import { dayMs } from '../core/text/utc-days.ts'
 import { bucketCount, getBucket } from '../core/usage/latency-histogram.ts'
+import { summedColumns } from '../core/usage/usage-groups.ts'
 import type { UsageRecord } from '../core/usage/usage-record.ts'
 import type { Statements } from '../database/transact.ts'
 import { applyLessons, lockEpochs } from '../learning/learning-cells.ts'
@@ -231,13 +232,10 @@ const byName = <T>(sums: ReadonlyMap<string, T>): T[] =>
   [...sums].toSorted(([name], [other]) => (name < other ? -1 : 1)).map(([, item]) => item)
 
 const places = ['account_id', 'day', 'key_id', 'model'] as const
-const tokens = ['input_tokens', 'cached_input_tokens', 'output_tokens', 'reasoning_tokens'] as const
-const money = ['billed_microcents', 'own_key_microcents', 'routing_saved_microcents', 'cache_saved_microcents'] as const
-const counts = ['requests', 'completed', 'failed', ...tokens, ...money] as const
 const histograms = ['latency', 'first_token'] as const
 
 type Place = Record<(typeof places)[number], string> & { readonly tag?: string }
-type Counts = Record<(typeof counts)[number], number>
+type Counts = Record<(typeof summedColumns)[number], number>
 type Sums = Place & Counts & Record<(typeof histograms)[number], number[]>
 
 async function addDaily(
@@ -246,12 +244,12 @@ async function addDaily(
   keys: readonly string[],
   sums: readonly Sums[],
 ): Promise<void> {
-  const listed = [...keys, ...counts, ...histograms].join()
+  const listed = [...keys, ...summedColumns, ...histograms].join()
   await statements.query(
     `insert into ${table} (${listed})
       select ${listed} from json_populate_recordset(null::${table}, $1::text::json)
       on conflict (${keys.join()}) do update set
-        ${counts.map(name => `${name} = ${table}.${name} + excluded.${name}`).join()},
+        ${summedColumns.map(name => `${name} = ${table}.${name} + excluded.${name}`).join()},
         ${histograms.map(name => `${name} = gateway_counts_added(${table}.${name}, excluded.${name})`).join()}`,
     [JSON.stringify(sums)],
   )
@@ -284,7 +282,7 @@ function addRecord(all: Map<string, Sums>, place: Place, record: UsageRecord): v
   if (sums === undefined) {
     sums = { ...added, ...place, latency: emptyHistogram(), first_token: emptyHistogram() }
     all.set(name, sums)
-  } else for (const count of counts) sums[count] += added[count]
+  } else for (const count of summedColumns) sums[count] += added[count]
   if (isCompleted) increment(sums.latency, latency_ms)
   if (isCompleted && first_token_ms !== null) increment(sums.first_token, first_token_ms)
 }

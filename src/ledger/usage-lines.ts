@@ -6,7 +6,14 @@ import type { Sql, TransactionSql } from 'postgres'
 import { projectTag, projectTagName } from '../core/request/tags.ts'
 import { dayMs } from '../core/text/utc-days.ts'
 import { bucketCount, durationBoundsMs } from '../core/usage/latency-histogram.ts'
-import { needsLog, type usageGroups, type usageSplits } from '../core/usage/usage-groups.ts'
+import {
+  needsLog,
+  summedColumns,
+  summedMoney,
+  summedTokens,
+  type usageGroups,
+  type usageSplits,
+} from '../core/usage/usage-groups.ts'
 import {
   ofOwnKey,
   ofProjects,
@@ -58,9 +65,8 @@ function getDays(sql: TransactionSql, scope: UsageScope, period: UsagePeriod) {
   const ofKey = getKeys(sql, scope, filters)
   const ofTag = isTagged ? taggedBy(sql, period) : sql``
   const linesIn = (isOfTag: boolean, own: ReturnType<typeof visibleRecords>) => sql`
-    select day, key_id, model, ${isTagged ? sql`tag` : sql`null`} as tag, requests, completed, failed, input_tokens, cached_input_tokens, output_tokens,
-      reasoning_tokens, billed_microcents, own_key_microcents, routing_saved_microcents, cache_saved_microcents, latency,
-      first_token
+    select day, key_id, model, ${isTagged ? sql`tag` : sql`null`} as tag, ${sql(summedColumns)},
+      latency, first_token
     from ${isOfTag ? sql`usage_tags_daily` : sql`usage_daily`}
     where account_id = ${scope.accountId} and day between ${from}::text::date and ${to}::text::date ${ofKey} ${own} ${ofTag}`
   const { userId, projectIds = [] } = scope
@@ -105,17 +111,11 @@ function movedToProjects(sql: TransactionSql, scope: UsageScope, period: UsagePe
   const counts = (column: 'latency' | 'first_token') =>
     sql`case sign when 1 then ${sql(column)} else array(select -count from unnest(${sql(column)}) as count) end`
   return sql`
-    select day, key_id, model, case sign when 1 then tag end, sign * requests, sign * completed, sign * failed,
-      sign * input_tokens, sign * cached_input_tokens, sign * output_tokens, sign * reasoning_tokens,
-      sign * billed_microcents, sign * own_key_microcents, sign * routing_saved_microcents, sign * cache_saved_microcents,
+    select day, key_id, model, case sign when 1 then tag end, ${summedColumns.map(name => sql`sign * ${sql(name)}, `)}
       ${counts('latency')}, ${counts('first_token')}
     from (
       select day, ${hasKeys ? sql`key_id` : sql`null`} as key_id, ${hasModels ? sql`model` : sql`null`} as model, tag,
-        sum(requests) as requests, sum(completed) as completed, sum(failed) as failed, sum(input_tokens) as input_tokens,
-        sum(cached_input_tokens) as cached_input_tokens, sum(output_tokens) as output_tokens,
-        sum(reasoning_tokens) as reasoning_tokens, sum(billed_microcents) as billed_microcents,
-        sum(own_key_microcents) as own_key_microcents, sum(routing_saved_microcents) as routing_saved_microcents,
-        sum(cache_saved_microcents) as cache_saved_microcents,
+        ${summedColumns.map(name => sql`sum(${sql(name)}) as ${sql(name)}, `)}
         ${addedCounts(sql, 'latency')} as latency, ${addedCounts(sql, 'first_token')} as first_token
       from usage_tags_daily
       where account_id = ${scope.accountId} and day between ${from}::text::date and ${to}::text::date
@@ -176,12 +176,8 @@ function getLog(sql: TransactionSql, scope: UsageScope, period: UsagePeriod) {
       ${has('dialect') ? sql`coalesce(dialect, '')` : sql`null`} as dialect,
       ${has('query_type') ? sql`coalesce(query_type, '')` : sql`null`} as query_type,
       count(*) as requests, count(*) filter (where status = 'completed') as completed,
-      count(*) filter (where status in ('failed', 'blocked')) as failed, sum(input_tokens) as input_tokens,
-      sum(cached_input_tokens) as cached_input_tokens, sum(output_tokens) as output_tokens,
-      sum(reasoning_tokens) as reasoning_tokens, sum(billed_microcents) as billed_microcents,
-      coalesce(sum(own_key_microcents), 0) as own_key_microcents,
-      coalesce(sum(routing_saved_microcents), 0) as routing_saved_microcents,
-      coalesce(sum(cache_saved_microcents), 0) as cache_saved_microcents, slots
+      count(*) filter (where status in ('failed', 'blocked')) as failed,
+      ${[...summedTokens, ...summedMoney].map(name => sql`coalesce(sum(${sql(name)}), 0) as ${sql(name)}, `)} slots
     from (
       select *, ${getDurationSlots(sql)} as slots ${has('project') && !isTagged ? sql`, ${getProjectTag(sql)} as tag` : sql``}
       from usage_records ${isTagged ? eachTag(sql) : sql``}
@@ -225,7 +221,7 @@ const countSums = (counts: 'latency' | 'first_token', type: 'float8' | 'int') =>
   Array.from({ length: bucketCount }, (_, slot) => `coalesce(sum(${counts}[${slot + 1}]), 0)::${type}`)
 
 /** SQL for the sums of stored counts per bucket. */
-export const summedCounts = (sql: Queries, counts: 'latency' | 'first_token') =>
+export const storedCounts = (sql: Queries, counts: 'latency' | 'first_token') =>
   sql.unsafe(`json_build_array(${countSums(counts, 'float8')})`)
 
 /** SQL for the same sums in the form of stored counts, so that they can be summed further. */
@@ -236,7 +232,7 @@ const addedCounts = (sql: Queries, counts: 'latency' | 'first_token') =>
  * SQL for the sums of `requests` per bucket over rows that are grouped by `slots` (`getDurationSlots`). Sums of filtered
  * rows are plain SQL, which Postgres can run in parallel, and there are few such rows.
  */
-export const summedBySlots = (sql: Queries, milliseconds: Milliseconds) => {
+export const countsBySlots = (sql: Queries, milliseconds: Milliseconds) => {
   const slot = milliseconds === 'latency_ms' ? `slots / ${radix}` : `slots % ${radix}`
   const sums = Array.from(
     { length: bucketCount },

@@ -5,35 +5,23 @@
 import type { TransactionSql } from 'postgres'
 import { projectTag } from '../core/request/tags.ts'
 import { bucketCount } from '../core/usage/latency-histogram.ts'
-import { isTime } from '../core/usage/usage-groups.ts'
+import { fromNames } from '../core/usage/shown-fields.ts'
+import { isTime, summedColumns } from '../core/usage/usage-groups.ts'
 import type { Database } from '../database/database.ts'
 import { withAccountRls } from '../database/statement.ts'
 import type { UsageScope } from '../database/visible-requests.ts'
 import {
+  countsBySlots,
   getLines,
   readsLog,
-  summedBySlots,
-  summedCounts,
+  storedCounts,
   type UsageGroup,
   type UsagePeriod,
   type UsageSplit,
 } from './usage-lines.ts'
 
-/** Sums over requests. Money is an integer of 1e-8 USD. */
-export type UsageSums = {
-  readonly requests: number
-  readonly completed: number
-  /** Failed or blocked requests; client disconnects are in neither count. */
-  readonly failed: number
-  readonly input_tokens: number
-  readonly cached_input_tokens: number
-  readonly output_tokens: number
-  readonly reasoning_tokens: number
-  readonly billed_microcents: number
-  /** Catalog cost of calls with own provider keys, which is not billed. */
-  readonly own_key_microcents: number
-  readonly routing_saved_microcents: number
-  readonly cache_saved_microcents: number
+/** Sums over requests. */
+export type UsageSums = Readonly<Record<(typeof summedColumns)[number], number>> & {
   /** Latency counts of completed requests in the buckets of `core/usage/latency-histogram.ts`. */
   readonly latency: readonly number[]
   readonly first_token: readonly number[]
@@ -149,24 +137,12 @@ function getGroups(parts: readonly UsagePart[]): Omit<GroupedUsage, 'parts'> {
 }
 
 function sumOfSums(all: readonly UsageSums[]): UsageSums {
-  const sum = (field: Exclude<keyof UsageSums, 'latency' | 'first_token'>) =>
-    all.reduce((to, usageSums) => to + usageSums[field], 0)
   const counts = (field: 'latency' | 'first_token') =>
     Array.from({ length: bucketCount }, (_, slot) =>
       all.reduce((to, usageSums) => to + (usageSums[field][slot] ?? 0), 0),
     )
   return {
-    requests: sum('requests'),
-    completed: sum('completed'),
-    failed: sum('failed'),
-    input_tokens: sum('input_tokens'),
-    cached_input_tokens: sum('cached_input_tokens'),
-    output_tokens: sum('output_tokens'),
-    reasoning_tokens: sum('reasoning_tokens'),
-    billed_microcents: sum('billed_microcents'),
-    own_key_microcents: sum('own_key_microcents'),
-    routing_saved_microcents: sum('routing_saved_microcents'),
-    cache_saved_microcents: sum('cache_saved_microcents'),
+    ...fromNames(summedColumns, field => all.reduce((to, usageSums) => to + usageSums[field], 0)),
     latency: counts('latency'),
     first_token: counts('first_token'),
   }
@@ -198,16 +174,6 @@ function getName(sql: TransactionSql, group: UsageGroup, unit: ReturnType<Transa
 }
 
 const summed = (sql: TransactionSql, scope: UsageScope, period: UsagePeriod) => sql`
-  coalesce(sum(requests), 0)::float8 as requests,
-  coalesce(sum(completed), 0)::float8 as completed,
-  coalesce(sum(failed), 0)::float8 as failed,
-  coalesce(sum(input_tokens), 0)::float8 as input_tokens,
-  coalesce(sum(cached_input_tokens), 0)::float8 as cached_input_tokens,
-  coalesce(sum(output_tokens), 0)::float8 as output_tokens,
-  coalesce(sum(reasoning_tokens), 0)::float8 as reasoning_tokens,
-  coalesce(sum(billed_microcents), 0)::float8 as billed_microcents,
-  coalesce(sum(own_key_microcents), 0)::float8 as own_key_microcents,
-  coalesce(sum(routing_saved_microcents), 0)::float8 as routing_saved_microcents,
-  coalesce(sum(cache_saved_microcents), 0)::float8 as cache_saved_microcents,
-  ${readsLog(scope, period) ? summedBySlots(sql, 'latency_ms') : summedCounts(sql, 'latency')} as latency,
-  ${readsLog(scope, period) ? summedBySlots(sql, 'first_token_ms') : summedCounts(sql, 'first_token')} as first_token`
+  ${summedColumns.map(name => sql`coalesce(sum(${sql(name)}), 0)::float8 as ${sql(name)}, `)}
+  ${readsLog(scope, period) ? countsBySlots(sql, 'latency_ms') : storedCounts(sql, 'latency')} as latency,
+  ${readsLog(scope, period) ? countsBySlots(sql, 'first_token_ms') : storedCounts(sql, 'first_token')} as first_token`

@@ -19,7 +19,7 @@ import type { Principal } from '../../http/authentication.ts'
 import { nameSchema } from '../../http/schemas.ts'
 import { type RulesDeps, resolveModel } from '../../request/routing/under-rules.ts'
 import { verifyOwnPassword } from '../auth/passwords.ts'
-import { shownAccount } from '../auth/sign-in.ts'
+import { shownAccount, shownLimits } from '../auth/sign-in.ts'
 import { changeSettings, findAccount } from '../auth/stores/users.ts'
 import type { ConsoleDeps } from '../deps.ts'
 import { type Authenticate, forbidden, notFound, type SessionRequest, sessionRoute, sessionRoutes } from '../routes.ts'
@@ -192,12 +192,7 @@ async function overview(
   const quotaStatus = meter.quotaStatus(accountId, limits)
   return {
     ...shownAccount(row, limits),
-    own_limits: {
-      requests_per_minute: row.requestsPerMinute,
-      concurrent_requests: row.concurrentRequests,
-      daily_tokens: row.dailyTokens,
-      daily_cost_usd: row.dailyCostMicrocents === null ? null : toUsd(row.dailyCostMicrocents),
-    },
+    own_limits: shownLimits(row),
     rules: row.rules ?? [],
     may_change_limits: mayChangeLimits(principal, row),
     today: {

@@ -3,6 +3,7 @@
  * the audit log; everything that names people or was written by them ends. `test/database/personal-data.ts` decides per
  * column. Runs as the owner of the tables: the role of one account may not change append-only rows.
  */
+import { sql } from 'drizzle-orm'
 import type { TransactionSql } from 'postgres'
 import type { Role } from '../../core/accounts/roles.ts'
 import type { Log } from '../../core/ports.ts'
@@ -69,23 +70,10 @@ async function deleteIn(
   await run`
     update api_keys set revoked_at = coalesce(revoked_at, clock_timestamp()), name = '', tags = null, updated_at = clock_timestamp()
     where account_id = ${accountId}`
-  await run`delete from user_identities where user_id in (select id from users where account_id = ${accountId})`
-  await run`delete from oidc_sign_ins where user_id in (select id from users where account_id = ${accountId})`
-  await run`delete from totp_recovery_codes where user_id in (select id from users where account_id = ${accountId})`
-  await run`delete from totp_secrets where user_id in (select id from users where account_id = ${accountId})`
-  await run`delete from password_resets where user_id in (select id from users where account_id = ${accountId})`
-  await run`delete from email_verifications where user_id in (select id from users where account_id = ${accountId})`
-  await run`delete from known_addresses where user_id in (select id from users where account_id = ${accountId})`
-  await run`delete from sessions where account_id = ${accountId}`
-  await run`delete from invitations where account_id = ${accountId}`
-  await run`delete from project_members where account_id = ${accountId}`
-  await run`delete from tag_limits where account_id = ${accountId}`
-  await run`delete from webhook_endpoints where account_id = ${accountId}`
-  await run`delete from provider_keys where account_id = ${accountId}`
-  await run`delete from alert_rules where account_id = ${accountId}`
-  await run`delete from shadow_comparisons where account_id = ${accountId}`
-  await run`delete from idempotency_keys where account_id = ${accountId}`
-  await run`delete from email_notices where account_id = ${accountId}`
+  const ofUsers = sql`user_id in (select id from users where account_id = ${accountId})`
+  for (const table of userTables) await step.execute(sql`delete from ${sql.identifier(table)} where ${ofUsers}`)
+  for (const table of accountTables)
+    await step.execute(sql`delete from ${sql.identifier(table)} where account_id = ${accountId}`)
   // The card in use stays until the last invoice is paid: `forgetMethod`.
   await run`delete from payment_methods where account_id = ${accountId} and removed_at is not null`
   await run`
@@ -99,6 +87,16 @@ async function deleteIn(
   await recordAudit(step, { actor }, { accountId, action: 'account.deleted', details: unfinished })
   return true
 }
+
+/** Tables whose rows end with their user or account. */
+const userTables = [
+  ...['user_identities', 'oidc_sign_ins', 'totp_recovery_codes', 'totp_secrets', 'password_resets'],
+  ...['email_verifications', 'known_addresses'],
+]
+const accountTables = [
+  ...['sessions', 'invitations', 'project_members', 'tag_limits', 'webhook_endpoints', 'provider_keys', 'alert_rules'],
+  ...['shadow_comparisons', 'idempotency_keys', 'email_notices'],
+]
 
 function failureSubjects(userId: string, email: string): readonly string[] {
   return [mailSubject(email), `change:${userId}`, `two-factor:${userId}`]

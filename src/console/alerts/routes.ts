@@ -159,7 +159,7 @@ async function change(call: SessionRequest<typeof changeSchema>) {
   if (problem !== null) throw invalidField('threshold', problem)
   const projectId = target === before.project_id ? undefined : target
   if (projectId !== undefined) refuseProject(call.principal, projectId, before.budget)
-  const wanted = { threshold, windowMinutes, projectId }
+  const wanted = { threshold, window_minutes: windowMinutes, project_id: projectId }
   orRefuse(await changeAlert(call.database, call.principal.accountId, before, wanted))
   return managedAlert(call)
 }

@@ -111,13 +111,8 @@ async function placeProblem(
 /** An alert in the project that the user's rights were checked for: an alert that moved meanwhile is another one. */
 type FoundAlert = Pick<ShownAlert, 'id' | 'project_id'>
 
-/** New values of an alert; undefined = unchanged. */
-type AlertChange = {
-  readonly threshold: number | undefined
-  readonly windowMinutes: number | undefined
-  /** Another project than before; null = none. */
-  readonly projectId: string | null | undefined
-}
+/** New values of an alert. A project is another one than before. */
+type AlertChange = { readonly [Name in 'threshold' | 'window_minutes' | 'project_id']?: ShownAlert[Name] | undefined }
 
 /**
  * Changes an alert. Another window starts at once, so that it holds no requests of the former one. In another project the
@@ -127,7 +122,7 @@ export function changeAlert(
   database: Database,
   accountId: string,
   { id, project_id: formerId }: FoundAlert,
-  { threshold, windowMinutes, projectId }: AlertChange,
+  { threshold, window_minutes: windowMinutes, project_id: projectId }: AlertChange,
 ): Promise<'done' | 'not_found' | AlertPlaceProblem> {
   return changeAudited<'not_found' | AlertPlaceProblem>(database, accountId, async step => {
     const problem = projectId === undefined ? null : await placeProblem(step, accountId, projectId)

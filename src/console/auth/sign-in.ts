@@ -3,12 +3,12 @@
 import { getDigest } from '../../core/accounts/api-keys.ts'
 import { actingAs } from '../../core/audit/audit.ts'
 import type { Limits } from '../../core/limits/plans.ts'
-import { toUsd } from '../../core/usage/money.ts'
+import { pick, shownFields } from '../../core/usage/shown-fields.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import { getLimits } from '../../database/repositories/accounts.ts'
 import type { Account, User } from '../../database/tables.ts'
 import { firstRefreshToken, invalidToken } from '../../http/authentication.ts'
-import type { ShownAccount, ShownLimits, ShownSignIn, ShownUser } from '../../http/schemas.ts'
+import type { ShownAccount, ShownSignIn, ShownUser } from '../../http/schemas.ts'
 import type { ConsoleDeps } from '../deps.ts'
 import { findSession, forgetFailures, mailSubject, startSession } from './stores/sessions.ts'
 import { findAccount, findUser } from './stores/users.ts'
@@ -96,13 +96,8 @@ export async function sessionReply(
 
 /** Converts a user to its API form. */
 export function shownUser(user: Pick<User, 'id' | 'email' | 'role' | 'createdAt' | 'unverifiedSince'>): ShownUser {
-  return {
-    id: user.id,
-    email: user.email,
-    role: user.role,
-    verification_pending: user.unverifiedSince !== null,
-    created_at: user.createdAt.toISOString(),
-  }
+  const shown = shownFields(pick(user, ['id', 'email', 'role', 'createdAt']))
+  return { ...shown, verification_pending: user.unverifiedSince !== null }
 }
 
 /** Throws `forbidden` if users of this gateway sign in by single sign-on only. */
@@ -120,48 +115,18 @@ export function invalidCredentials(): GatewayError {
   )
 }
 
+const accountFields = [
+  ...(['id', 'name', 'plan', 'web', 'hedge', 'fallback', 'continue', 'baselineModel', 'shadow'] as const),
+  ...(['constraints', 'createdAt'] as const),
+] as const
+
 /** Converts an account to its API form, with its own limits or its plan's. */
-export function shownAccount(
-  account: Pick<
-    Account,
-    | 'id'
-    | 'name'
-    | 'plan'
-    | 'web'
-    | 'hedge'
-    | 'requiresTotp'
-    | 'fallback'
-    | 'continue'
-    | 'baselineModel'
-    | 'shadow'
-    | 'constraints'
-    | 'createdAt'
-  >,
-  limits: Limits,
-): ShownAccount {
-  return {
-    id: account.id,
-    name: account.name,
-    plan: account.plan,
-    web: account.web,
-    hedge: account.hedge,
-    requires_two_factor: account.requiresTotp,
-    fallback: account.fallback,
-    continue: account.continue,
-    baseline_model: account.baselineModel,
-    shadow: account.shadow,
-    constraints: account.constraints,
-    limits: shownLimits(limits),
-    created_at: account.createdAt.toISOString(),
-  }
+export function shownAccount(account: Account, limits: Limits): ShownAccount {
+  const shown = shownFields(pick(account, accountFields))
+  return { ...shown, requires_two_factor: account.requiresTotp, limits: shownLimits(limits) }
 }
 
-/** Converts limits to their API form. */
-export function shownLimits(limits: Limits): ShownLimits {
-  return {
-    requests_per_minute: limits.requestsPerMinute,
-    concurrent_requests: limits.concurrentRequests,
-    daily_tokens: limits.dailyTokens,
-    daily_cost_usd: toUsd(limits.dailyCostMicrocents),
-  }
+/** Converts limits to their API form; null = that of the plan. */
+export function shownLimits<Limit extends number | null>(limits: { readonly [Name in keyof Limits]: Limit }) {
+  return shownFields(pick(limits, ['requestsPerMinute', 'concurrentRequests', 'dailyTokens', 'dailyCostMicrocents']))
 }

@@ -18,8 +18,9 @@ import {
   invoiceWithLinesShape,
   pageShape,
   type ShownBreakdown,
+  shownSums,
 } from './schemas.ts'
-import { shownInvoice, shownLine, shownSums } from './serializers.ts'
+import { shownInvoice, shownLine } from './serializers.ts'
 import { breakDownInvoice } from './stores/invoice-breakdown.ts'
 import { findInvoice, listInvoices } from './stores/invoices.ts'
 
@@ -114,17 +115,7 @@ function shownBreakdownLine(line: BreakdownLine): ShownLine {
   return { kind: line.kind, id: line.id, name: line.name, ...shownSums(line) }
 }
 
-const columns = [
-  'kind',
-  'id',
-  'name',
-  'requests',
-  'input_tokens',
-  'cached_input_tokens',
-  'output_tokens',
-  'reasoning_tokens',
-  'cost_usd',
-] as const satisfies readonly (keyof ShownLine)[]
+const columns = Object.keys(invoiceBreakdownShape.properties.lines.items.properties)
 
 async function* getCsv(lines: readonly BreakdownLine[]): AsyncGenerator<string, void> {
   yield csvLine(columns)

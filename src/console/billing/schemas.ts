@@ -1,5 +1,6 @@
-import { type Static, Type } from '@sinclair/typebox'
+import { type Static, type TSchema, Type } from '@sinclair/typebox'
 import type { LineSums } from '../../core/billing/billing.ts'
+import { all, fromNames, shownFields } from '../../core/usage/shown-fields.ts'
 import { oneOf, strictObject } from '../../core/validation/validate.ts'
 import {
   count,
@@ -75,23 +76,25 @@ const invoice = {
 const invoiceShape = namedSchema('Invoice', invoice)
 export const invoiceListShape = list(invoiceShape)
 
-const invoiceLineShape = namedSchema('InvoiceLine', {
-  model: modelName,
-  requests: count,
-  input_tokens: count,
-  cached_input_tokens: count,
-  output_tokens: count,
-  reasoning_tokens: count,
-  cost_usd: usd,
+const sumFields = <Count extends TSchema, Cost extends TSchema>(whole: Count, cost: Cost) => ({
+  requests: whole,
+  input_tokens: whole,
+  cached_input_tokens: whole,
+  output_tokens: whole,
+  reasoning_tokens: whole,
+  cost_usd: cost,
 })
+const invoiceLineShape = namedSchema('InvoiceLine', { model: modelName, ...sumFields(count, usd) })
 export const invoiceWithLinesShape = namedSchema('InvoiceWithLines', {
   ...invoice,
   lines: Type.Array(invoiceLineShape),
 })
 
 // Negative in a correction.
-const whole = Type.Integer({ examples: [12] })
-const money = Type.Number({ description: 'US dollars, to 1e-8', examples: [0.00042] })
+const sums = sumFields(
+  Type.Integer({ examples: [12] }),
+  Type.Number({ description: 'US dollars, to 1e-8', examples: [0.00042] }),
+)
 
 export const invoiceBreakdownShape = namedSchema('InvoiceBreakdown', {
   invoice_id: id('inv'),
@@ -109,12 +112,7 @@ export const invoiceBreakdownShape = namedSchema('InvoiceBreakdown', {
         description: 'key (the first of its rotations), tag, user, model or dialect; null = none',
       },
       name: { ...orNull(text('production')), description: 'name of the key, email of the user; otherwise null' },
-      requests: whole,
-      input_tokens: whole,
-      cached_input_tokens: whole,
-      output_tokens: whole,
-      reasoning_tokens: whole,
-      cost_usd: money,
+      ...sums,
     }),
     { description: 'highest cost first; they add up to the invoice' },
   ),
@@ -140,6 +138,12 @@ export type BreakdownLine = BreakdownSums & {
   readonly name: string | null
 }
 
+/** Sums of a line in the form of the API. */
+export function shownSums({ amountMicrocents: costMicrocents, ...line }: BreakdownSums) {
+  const { requests, inputTokens, cachedInputTokens, outputTokens, reasoningTokens } = line
+  return shownFields({ requests, inputTokens, cachedInputTokens, outputTokens, reasoningTokens, costMicrocents })
+}
+
 /** Returns the lines of a breakdown, highest amount first. What `used` lacks of the invoice is the correction. */
 export function toBreakdown(used: readonly BreakdownLine[], invoiced: readonly BreakdownSums[]): BreakdownLine[] {
   const missing = combined(getSums(invoiced), getSums(used), (sum, other) => sum - other)
@@ -152,18 +156,18 @@ export function toBreakdown(used: readonly BreakdownLine[], invoiced: readonly B
   )
 }
 
-const noSums: BreakdownSums = {
-  requests: 0,
-  inputTokens: 0,
-  cachedInputTokens: 0,
-  outputTokens: 0,
-  reasoningTokens: 0,
-  amountMicrocents: 0,
-}
+const sumNames = [
+  'requests',
+  'inputTokens',
+  'cachedInputTokens',
+  'outputTokens',
+  'reasoningTokens',
+  'amountMicrocents',
+] as const satisfies readonly (keyof BreakdownSums)[]
 
 /** Each sum is below 2^53, as an invoice's total is. */
 function getSums(lines: readonly BreakdownSums[]): BreakdownSums {
-  return lines.reduce((sums, line) => combined(sums, line, (sum, other) => sum + other), noSums)
+  return lines.reduce((sums, line) => combined(sums, line, (sum, other) => sum + other), all(0, sumNames))
 }
 
 function combined(
@@ -171,13 +175,5 @@ function combined(
   right: BreakdownSums,
   combine: (value: number, other: number) => number,
 ): BreakdownSums {
-  const of = (field: keyof BreakdownSums) => combine(left[field], right[field])
-  return {
-    requests: of('requests'),
-    inputTokens: of('inputTokens'),
-    cachedInputTokens: of('cachedInputTokens'),
-    outputTokens: of('outputTokens'),
-    reasoningTokens: of('reasoningTokens'),
-    amountMicrocents: of('amountMicrocents'),
-  }
+  return fromNames(sumNames, name => combine(left[name], right[name]))
 }

@@ -5,7 +5,7 @@ import type { Plans } from '../../core/limits/plans.ts'
 import { toUsd } from '../../core/usage/money.ts'
 import type { InvoiceLine } from '../../database/tables.ts'
 import { shownLimits } from '../auth/sign-in.ts'
-import type { BreakdownSums, ShownBilling, ShownInvoice, ShownInvoiceLine } from './schemas.ts'
+import { type ShownBilling, type ShownInvoice, type ShownInvoiceLine, shownSums } from './schemas.ts'
 import type { BillingAccount } from './stores/billing.ts'
 import type { InvoiceWithCycle } from './stores/invoices.ts'
 
@@ -90,16 +90,4 @@ export function shownInvoice({ invoice, cycle }: InvoiceWithCycle): ShownInvoice
 /** Invoice line of one model. */
 export function shownLine(line: InvoiceLine): ShownInvoiceLine {
   return { model: line.model, ...shownSums(line) }
-}
-
-/** Sums of an invoice line. */
-export function shownSums(line: BreakdownSums) {
-  return {
-    requests: line.requests,
-    input_tokens: line.inputTokens,
-    cached_input_tokens: line.cachedInputTokens,
-    output_tokens: line.outputTokens,
-    reasoning_tokens: line.reasoningTokens,
-    cost_usd: toUsd(line.amountMicrocents),
-  }
 }

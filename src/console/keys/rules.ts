@@ -7,6 +7,7 @@ import { constraintsSchema } from '../../core/policy/constraints.ts'
 import { maximumTags, tagNamePattern, tagValuePattern } from '../../core/request/tags.ts'
 import { timeIn } from '../../core/text/utc-days.ts'
 import { toUsd } from '../../core/usage/money.ts'
+import { pick, shownFields } from '../../core/usage/shown-fields.ts'
 import { invalidField, nullable, oneOf, strictObject } from '../../core/validation/validate.ts'
 import type { ApiKey } from '../../database/tables.ts'
 import type { Principal } from '../../http/authentication.ts'
@@ -127,35 +128,30 @@ const unused = { tokens: 0, microcents: 0, monthMicrocents: 0 }
 
 /** Converts a key with the usage of its lineage to its API form. */
 export function shownKey(row: ApiKey, usage: KeyUsage | undefined): ShownKey {
+  const { requests = 0, inputTokens = 0, outputTokens = 0, microcents = 0, now = unused } = usage ?? {}
   return {
-    id: row.id,
-    name: row.name,
-    prefix: getPrefix(row),
-    user_id: row.userId,
-    created_at: row.createdAt.toISOString(),
-    last_used_at: row.lastUsedAt?.toISOString() ?? null,
-    revoked_at: row.revokedAt?.toISOString() ?? null,
-    expires_at: row.expiresAt?.toISOString() ?? null,
-    web: row.web,
-    fallback: row.fallback,
-    continue: row.continue,
-    hedge: row.hedge,
-    constraints: row.constraints,
+    ...shownKeyFace(row),
+    ...shownFields(pick(row, [...ruleNames, 'userId', 'web', 'projectId'])),
     usage: {
-      requests: usage?.requests ?? 0,
-      input_tokens: usage?.inputTokens ?? 0,
-      output_tokens: usage?.outputTokens ?? 0,
-      total_tokens: (usage?.inputTokens ?? 0) + (usage?.outputTokens ?? 0),
-      cost_usd: toUsd(usage?.microcents ?? 0),
+      requests,
+      input_tokens: inputTokens,
+      output_tokens: outputTokens,
+      total_tokens: inputTokens + outputTokens,
+      cost_usd: toUsd(microcents),
     },
     limits: row.limits && shownScopeLimits(row.limits),
-    used: shownScopeUsed(usage?.now ?? unused),
-    models: row.models,
-    tags: row.tags,
-    strategy: row.strategy,
-    project_id: row.projectId,
+    used: shownScopeUsed(now),
   }
 }
+
+const ruleNames = ['models', 'tags', 'strategy', 'fallback', 'continue', 'hedge', 'constraints'] as const
+
+/** Returns what tells a key: name, prefix and times. */
+export function shownKeyFace(key: LineageKey & Pick<ApiKey, 'name'>) {
+  return { ...shownFields(pick(key, ['id', 'name', ...keyTimes])), prefix: getPrefix(key) }
+}
+
+const keyTimes = ['createdAt', 'lastUsedAt', 'revokedAt', 'expiresAt'] as const
 
 /** Returns the lineage of a key, oldest key first, and its neighbors in it. */
 export function shownLineage(
@@ -166,14 +162,7 @@ export function shownLineage(
   return {
     replaces: keys[at - 1]?.id ?? null,
     replaced_by: keys[at + 1]?.id ?? null,
-    lineage: keys.map(key => ({
-      id: key.id,
-      prefix: getPrefix(key),
-      created_at: key.createdAt.toISOString(),
-      last_used_at: key.lastUsedAt?.toISOString() ?? null,
-      revoked_at: key.revokedAt?.toISOString() ?? null,
-      expires_at: key.expiresAt?.toISOString() ?? null,
-    })),
+    lineage: keys.map(key => ({ ...shownFields(pick(key, ['id', ...keyTimes])), prefix: getPrefix(key) })),
   }
 }
 
@@ -192,4 +181,4 @@ export function auditedChange(change: KeyChange): AuditDetails {
   }
 }
 
-const getPrefix = ({ publicId }: Pick<ApiKey, 'publicId'>) => `gw_live_${publicId}…`
+export const getPrefix = ({ publicId }: Pick<ApiKey, 'publicId'>) => `gw_live_${publicId}…`

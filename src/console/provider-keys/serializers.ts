@@ -4,6 +4,7 @@ import type { RegistrationConfig } from '../../core/accounts/single-sign-on.ts'
 import type { AttemptFailure } from '../../core/chat/attempts.ts'
 import { environmentKey } from '../../core/models/configured-models.ts'
 import type { Catalog } from '../../core/models/models.ts'
+import { pick, shownFields } from '../../core/usage/shown-fields.ts'
 import type { ProviderKey } from '../../database/tables.ts'
 import type { HealthTracker } from '../../models/health-tracker.ts'
 import type { ConfiguredProvider } from '../../providers/configured-provider.ts'
@@ -22,15 +23,14 @@ export type ShownProviderDeps = {
 
 /** Returns a stored key; `isOperator`: its account is the operator's. */
 export function shownProviderKey(deps: ShownProviderDeps, key: ProviderKey, isOperator: boolean): ShownProviderKey {
-  const { id, accountId, projectId, provider, name, hint, fallback, createdAt, updatedAt } = key
+  const { accountId, projectId, provider } = key
   const serves = projectId === null ? (isOperator ? 'gateway' : 'account') : 'project'
   const owner = { accountId, ...(projectId === null ? null : { projectId }) }
   const { endpoints } = (serves === 'gateway' ? null : deps.ownKeys.of(owner)) ?? deps
   return {
-    ...{ id, serves, project_id: projectId, fallback: serves === 'gateway' ? null : fallback, provider, name, hint },
+    ...shownFields(pick(key, ['id', 'projectId', 'provider', 'name', 'hint', 'createdAt', 'updatedAt'])),
+    ...{ serves, fallback: serves === 'gateway' ? null : key.fallback },
     state: getKeyState(deps, key, endpoints.get(provider)?.keys?.status() ?? null),
-    created_at: createdAt.toISOString(),
-    updated_at: updatedAt.toISOString(),
   }
 }
 

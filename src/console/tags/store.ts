@@ -1,13 +1,12 @@
 /** Limits of an account's tags; those of a project are the limits of its tag. */
 import { and, eq, ne, sql } from 'drizzle-orm'
-import type { AuditDetails } from '../../core/audit/audit.ts'
 import { type ScopeLimits, type ScopeUsage, tagScopeName, unlimitedScope } from '../../core/limits/scopes.ts'
 import { projectTagName } from '../../core/request/tags.ts'
-import { toUsd } from '../../core/usage/money.ts'
 import type { Database } from '../../database/database.ts'
 import { recordAudit } from '../../database/repositories/audit.ts'
 import { type Transaction, withAccountRls } from '../../database/statement.ts'
 import { tagLimits } from '../../database/tables.ts'
+import { shownScopeLimits } from '../../http/schemas.ts'
 
 type Tag = { readonly name: string; readonly value: string }
 /** A tag with its limits, and its usage in the ledger of this UTC day and month. */
@@ -92,7 +91,8 @@ export async function storeLimits(
       .onConflictDoUpdate({ target: [tagLimits.accountId, tagLimits.name, tagLimits.value], set: { limits: after } })
   else if (before === null) return
   else await step.delete(tagLimits).where(isTag(accountId, { name, value }))
-  await recordAudit(step, by, { accountId, action: 'limits.changed', target, details: getDetails(after) })
+  const details = shownScopeLimits(after ?? unlimitedScope)
+  await recordAudit(step, by, { accountId, action: 'limits.changed', target, details })
 }
 
 function isTag(accountId: string, { name, value }: Tag) {
@@ -101,16 +101,4 @@ function isTag(accountId: string, { name, value }: Tag) {
 
 function touchAccount(step: Transaction, accountId: string) {
   return step.execute(sql`update accounts set updated_at = clock_timestamp() where id = ${accountId}`)
-}
-
-/** Limits as the audit log keeps them; null = unlimited. */
-function getDetails(limits: ScopeLimits | null): AuditDetails {
-  const { dailyCostMicrocents: daily, monthlyCostMicrocents: monthly, ...counts } = limits ?? unlimitedScope
-  return {
-    requests_per_minute: counts.requestsPerMinute,
-    concurrent_requests: counts.concurrentRequests,
-    daily_tokens: counts.dailyTokens,
-    daily_cost_usd: daily === null ? null : toUsd(daily),
-    monthly_cost_usd: monthly === null ? null : toUsd(monthly),
-  }
 }

@@ -3,11 +3,11 @@
 import { autoModel } from '../../core/models/models.ts'
 import { splitProject } from '../../core/request/tags.ts'
 import { type Cell, csvLine } from '../../core/text/csv.ts'
-import { all, pick } from '../../core/text/key-names.ts'
 import { dayMs } from '../../core/text/utc-days.ts'
 import { latencyQuantile } from '../../core/usage/latency-histogram.ts'
 import { decimalUsd, fromUsd, toUsd } from '../../core/usage/money.ts'
-import { isTime } from '../../core/usage/usage-groups.ts'
+import { all, pick } from '../../core/usage/shown-fields.ts'
+import { isTime, summedColumns, summedCounts, summedTokens } from '../../core/usage/usage-groups.ts'
 import { recordedDialects } from '../../core/usage/usage-record.ts'
 import type { RejectedRequest } from '../../ledger/find-request.ts'
 import type { LoggedRequest } from '../../ledger/request-filters.ts'
@@ -159,13 +159,9 @@ function shownLines(byUnit: UsagePart['byUnit'], units: readonly string[]) {
   }
 }
 
-const plainSums = [
-  ...(['requests', 'completed', 'failed'] as const),
-  ...(['input_tokens', 'cached_input_tokens', 'output_tokens', 'reasoning_tokens'] as const),
-] as const
-const money = ['billed_microcents', 'own_key_microcents', 'routing_saved_microcents', 'cache_saved_microcents'] as const
+const plainSums = [...summedCounts, ...summedTokens] as const
 
-const nothing: UsageSums = { ...all(0, [...plainSums, ...money]), latency: [], first_token: [] }
+const nothing: UsageSums = { ...all(0, summedColumns), latency: [], first_token: [] }
 
 function named(groupBy: UsageGroup, { unit, name }: NamedUnit) {
   switch (groupBy) {

@@ -140,14 +140,13 @@ async function create(deps: ConsoleDeps, { principal, body, database }: SessionR
   return { ...(await loadWebhook(database, accountId, id)), secret }
 }
 
-async function change(deps: ConsoleDeps, { principal, id, body, database }: SessionRequest<typeof changeSchema>) {
-  const { project_id: projectId, ...wanted } = body
-  if (Object.keys(wanted).length === 0 && projectId === undefined)
-    throw invalidField('url', 'is required unless another field is sent')
+async function change(deps: ConsoleDeps, call: SessionRequest<typeof changeSchema>) {
+  const { principal, id, body: wanted, database } = call
+  if (Object.keys(wanted).length === 0) throw invalidField('url', 'is required unless another field is sent')
   if (wanted.url !== undefined) refuseBadUrl(deps, wanted.url)
   const { accountId } = principal
-  await refuseNoProject(database, accountId, projectId ?? null)
-  const to = { ...wanted, projectId, url: wanted.url === undefined ? undefined : new URL(wanted.url).href }
+  await refuseNoProject(database, accountId, wanted.project_id ?? null)
+  const to = { ...wanted, url: wanted.url === undefined ? undefined : new URL(wanted.url).href }
   refuseUnlessDone<never>(await changeEndpoint(database, accountId, id, to), {})
   if (wanted.enabled === true) deps.webhooks.wake()
   return loadWebhook(database, accountId, id)

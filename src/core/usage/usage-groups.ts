@@ -28,3 +28,12 @@ export function needsLog(groupBy: string, filters: Filters | null | undefined, s
   const { keyId, memberId, provider, model, projectId, ...others } = filters
   return Object.values(others).some(filter => filter !== null)
 }
+
+/** Sums of requests in the daily totals, by the names of their columns. Money is an integer of 1e-8 USD. */
+export const summedTokens = ['input_tokens', 'cached_input_tokens', 'output_tokens', 'reasoning_tokens'] as const
+export const summedMoney = [
+  ...(['billed_microcents', 'own_key_microcents', 'routing_saved_microcents', 'cache_saved_microcents'] as const),
+] as const
+/** `failed`: also blocked requests; client disconnects are in neither count. `own_key_…` is not billed. */
+export const summedCounts = ['requests', 'completed', 'failed'] as const
+export const summedColumns = [...summedCounts, ...summedTokens, ...summedMoney] as const

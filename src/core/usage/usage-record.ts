@@ -72,18 +72,13 @@ export const usageRecordSchema = Type.Object(
     requested_model: Type.String({ maxLength: 321 }),
     /** ID that the serving provider gave its response; absent = none. */
     upstream_id: Type.Optional(Type.String({ maxLength: maximumUpstreamId })),
-    routing_mode: Type.Union([Type.Literal('auto'), Type.Literal('manual')]),
+    routing_mode: oneOf(['auto', 'manual']),
     strategy: Type.Union([Type.String({ maxLength: 16 }), Type.Null()]),
     query_type: Type.Union([Type.String({ maxLength: 32 }), Type.Null()]),
     streamed: Type.Boolean(),
     /** The API form of the request. */
     dialect: oneOf(recordedDialects),
-    status: Type.Union([
-      Type.Literal('completed'),
-      Type.Literal('failed'),
-      Type.Literal('client_closed'),
-      Type.Literal('blocked'),
-    ]),
+    status: oneOf(['completed', 'failed', 'client_closed', 'blocked']),
     error_code: Type.Union([Type.String({ maxLength: 64 }), Type.Null()]),
     finish_reason: Type.Union([Type.String({ maxLength: 32 }), Type.Null()]),
     input_tokens: Type.Integer({ minimum: 0 }),

@@ -3,7 +3,7 @@
  */
 import { and, asc, eq, isNull, sql } from 'drizzle-orm'
 import type { Limits, PlanName, Plans } from '../../core/limits/plans.ts'
-import { toUsd } from '../../core/usage/money.ts'
+import { shownFields } from '../../core/usage/shown-fields.ts'
 import type { Database } from '../database.ts'
 import { type Account, accounts, type NewAccount, type NewUser, type User, users } from '../tables.ts'
 import { recordAudit } from './audit.ts'
@@ -84,14 +84,7 @@ export async function changeAccount(database: Database, accountId: string, chang
         .where(eq(accounts.id, accountId))
         .returning({ id: accounts.id })
       if (rows.length === 0) return false
-      const { requestsPerMinute, concurrentRequests, dailyTokens, dailyCostMicrocents: cost } = change
-      const details = {
-        requests_per_minute: requestsPerMinute,
-        concurrent_requests: concurrentRequests,
-        daily_tokens: dailyTokens,
-        daily_cost_usd: cost == null ? cost : toUsd(cost),
-      }
-      await recordAudit(step, database, { accountId, action: 'limits.changed', details })
+      await recordAudit(step, database, { accountId, action: 'limits.changed', details: shownFields(change) })
       return true
     }),
   )

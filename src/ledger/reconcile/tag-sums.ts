@@ -1,12 +1,10 @@
 /** Compares the ledger with the daily totals of tags, as `reconcile.ts` does with those of keys and models. */
 import type { Sql } from 'postgres'
+import { summedMoney, summedTokens } from '../../core/usage/usage-groups.ts'
 import type { DailyUsage } from '../../core/usage/usage-record.ts'
 import type { Database } from '../../database/database.ts'
 
-const amounts = [
-  ...(['input_tokens', 'cached_input_tokens', 'output_tokens', 'reasoning_tokens'] as const),
-  ...(['billed_microcents', 'own_key_microcents', 'routing_saved_microcents', 'cache_saved_microcents'] as const),
-]
+const amounts = [...summedTokens, ...summedMoney]
 const sumNames = ['requests', 'completed', ...amounts] as const
 
 /** Sums of one row of the daily totals, as far as they are compared. */

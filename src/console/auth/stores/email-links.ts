@@ -181,18 +181,14 @@ export async function endUser(step: TransactionSql, by: Pick<Database, 'actor'>,
       unverified_since = null, password_sign_in_until = null
     where id = ${userId}`
   await endAccess(step, by, userId)
-  await step`delete from project_members where user_id = ${userId}`
-  await step`delete from totp_recovery_codes where user_id = ${userId}`
-  await step`delete from totp_secrets where user_id = ${userId}`
-  await step`delete from oidc_sign_ins where user_id = ${userId}`
+  for (const table of ['project_members', 'totp_recovery_codes', 'totp_secrets', 'oidc_sign_ins'])
+    await step`delete from ${step(table)} where user_id = ${userId}`
 }
 
 /** Ends all access of a user whose address was not confirmed or who is removed: sessions, keys, tokens, known addresses. */
 async function endAccess(step: TransactionSql, by: Pick<Database, 'actor'>, userId: string): Promise<void> {
-  await step`delete from sessions where user_id = ${userId}`
-  await step`delete from password_resets where user_id = ${userId}`
-  await step`delete from email_verifications where user_id = ${userId}`
-  await step`delete from known_addresses where user_id = ${userId}`
+  for (const table of ['sessions', 'password_resets', 'email_verifications', 'known_addresses'])
+    await step`delete from ${step(table)} where user_id = ${userId}`
   await step`delete from invitations where invited_by = ${userId} and accepted_at is null`
   await getRevokeKeys(step, by, userId)
 }

@@ -49,11 +49,7 @@ export function addEndpoint(database: Database, accountId: string, endpoint: New
 }
 
 type EndpointChange = {
-  readonly url?: string | undefined
-  readonly events?: readonly string[] | undefined
-  readonly enabled?: boolean | undefined
-  /** Null = all events of the account. */
-  readonly projectId?: string | null | undefined
+  readonly [Name in 'url' | 'events' | 'enabled' | 'project_id']?: ShownWebhook[Name] | undefined
 }
 
 /** Changes an endpoint. Enabling it lets its pending deliveries continue. */
@@ -61,7 +57,7 @@ export function changeEndpoint(
   database: Database,
   accountId: string,
   id: string,
-  { url, events, enabled, projectId }: EndpointChange,
+  { url, events, enabled, project_id: projectId }: EndpointChange,
 ): Promise<'done' | 'not_found'> {
   return changeAudited<'not_found'>(database, accountId, async step => {
     const [changed] = await step<Audited[]>`
