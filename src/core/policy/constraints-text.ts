@@ -15,14 +15,14 @@ type Constraints = {
 /** An example of the form, for errors and hints. */
 export const constraintsExample = 'zdr, no_training, region=eu, providers=azure|openai'
 
-/** Returns the constraints of a line; null = it has another form. */
+/** Returns the constraints of a line; null = it has another form, or a name twice: one of its lists would be lost. */
 export function parseConstraints(text: string): Constraints | null {
   const row: Constraints = {}
   for (const part of text.split(',')) {
     const [, name, values] = /^\s*([a-z_]+)\s*(?:=\s*([^=]*?)\s*)?$/.exec(part) ?? []
     const list = values?.split('|').map(value => value.trim())
     if ((name === 'zdr' || name === 'no_training') && list === undefined) row[name] = true
-    else if (name !== 'region' && name !== 'providers' && name !== 'ignore_providers') return null
+    else if ((name !== 'region' && name !== 'providers' && name !== 'ignore_providers') || name in row) return null
     else if (list?.every(value => wordShape.test(value)) === true) row[name] = list
     else return null
   }

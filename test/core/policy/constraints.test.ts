@@ -98,6 +98,8 @@ describe('readConstraintsHeader', () => {
       'zdr no_training',
       'providers=a b',
       'zdr,',
+      'region=eu, region=us',
+      'ignore_providers=a, ignore_providers=b',
     ])
       expect([text, getRefusal(() => read(text)).param]).toEqual([text, 'X-Gateway-Constraints'])
   })
