@@ -257,6 +257,12 @@ function withBrowser(path: string) {
     await dialog.getByLabel('Action').selectOption('Deny')
     await dialog.getByLabel('Requested model').fill('gateway-ai')
     await dialog.getByRole('button', { name: 'Save' }).click()
+    await page.getByRole('button', { name: 'Move no-automatic up' }).waitFor()
+    const wide = page.viewportSize()
+    await page.setViewportSize({ width: 390, height: 844 })
+    const heading = await page.getByRole('rowheader', { name: /^no-automatic/ }).boundingBox()
+    expect(heading?.width).toBeGreaterThan(390 / 2)
+    if (wide !== null) await page.setViewportSize(wide)
     await page.getByRole('button', { name: 'Move no-automatic up' }).click()
     await page.getByRole('button', { name: 'Move canary up' }).waitFor()
     const canary = {

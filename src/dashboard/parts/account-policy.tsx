@@ -219,11 +219,11 @@ export function AccountRules({ resource }: { readonly resource: Resource<Account
           isHeading: true,
           show: rule => (
             <>
-              {rule.name} <span class="block hint">{tellConditions(rule)}</span>
+              {rule.name} <span class="block">{tellEffect(rule)}</span>
+              <span class="block hint">{tellConditions(rule)}</span>
             </>
           ),
         },
-        { name: 'Effect', show: tellEffect },
       ]}
       empty={['No rules', 'The operator of the gateway can have some for all accounts.']}
       create={mayChange && save}
