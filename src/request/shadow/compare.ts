@@ -14,6 +14,7 @@ import type { ShadowVerdict } from '../../core/usage/shadow.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import { endComparison } from '../../learning/shadow-comparisons.ts'
 import { defaultLevelShares, getLevel } from '../../models/capability-levels.ts'
+import { nextTurn } from '../../text/moderation/text-moderator.ts'
 import { type AnswerRequest, answer, getUnderPolicy } from '../answer.ts'
 import { findBaseline } from '../baseline.ts'
 import { modelBreach } from '../routing/constrained.ts'
@@ -54,7 +55,9 @@ export class ShadowJobs {
     if (this.running.size >= comparedAtOnce) return
     const job = this.waiting.shift()
     if (job === undefined) return
-    const run = job(this.abort.signal)
+    // In a turn of its own: the client must not wait for the choice and the estimates of the baseline's call.
+    const run = nextTurn()
+      .then(() => job(this.abort.signal))
       .then(verdict => this.compared(verdict ?? 'skipped'))
       .finally(() => {
         this.running.delete(run)
