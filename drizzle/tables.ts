@@ -19,7 +19,7 @@ import {
   unique,
 } from 'drizzle-orm/pg-core'
 import { type ManagementScope, projectRoles } from '../src/core/accounts/roles.ts'
-import { alertMetrics, budgetKinds, budgetSpans } from '../src/core/alerts/alerts.ts'
+import { type AlertMetric, budgetKinds, budgetSpans } from '../src/core/alerts/alerts.ts'
 import { shadowVerdicts } from '../src/core/usage/shadow.ts'
 import { recordedDialects } from '../src/core/usage/usage-record.ts'
 import type { CompletedUsage } from '../src/core/validation/errors.ts'
@@ -518,7 +518,7 @@ export const alertRules = pgTable(
   {
     id: text('id').primaryKey(),
     accountId: ofAccount(),
-    metric: text('metric', { enum: [...alertMetrics] }).notNull(),
+    metric: text('metric').$type<AlertMetric>().notNull(),
     /** US dollars per UTC day, a share from 0 to 1, or p95 milliseconds. */
     threshold: doublePrecision('threshold').notNull(),
     windowMinutes: integer('window_minutes').notNull(),

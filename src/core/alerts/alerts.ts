@@ -6,30 +6,13 @@ import { latencyQuantile } from '../usage/latency-histogram.ts'
 import { toUsd } from '../usage/money.ts'
 import type { EventProject, WebhookEvent } from '../webhooks/events.ts'
 
-export const alertMetrics = [
-  'spend',
-  'budget',
-  'error_rate',
-  'latency',
-  'model_failures',
-  'cache_drop',
-  'unpriced',
-  'runaway',
-] as const
-export type AlertMetric = (typeof alertMetrics)[number]
-
 export const budgetKinds = ['account', 'key', 'tag', 'project'] as const
 export type BudgetKind = (typeof budgetKinds)[number]
 export const budgetSpans = ['day', 'month'] as const
 export type BudgetSpan = (typeof budgetSpans)[number]
 
 /** Name of each metric, the unit in which people read it, and whether it is of a window. A value in % is a share from 0 to 1. */
-export const metricRules: Readonly<
-  Record<
-    AlertMetric,
-    { readonly title: string; readonly unit: '%' | 'ms' | 'USD' | 'requests'; readonly hasWindow: boolean }
-  >
-> = {
+export const metricRules = {
   spend: { title: 'Spend per UTC day', unit: 'USD', hasWindow: false },
   budget: { title: 'Used share of a budget', unit: '%', hasWindow: false },
   error_rate: { title: 'Failed requests', unit: '%', hasWindow: true },
@@ -38,7 +21,9 @@ export const metricRules: Readonly<
   cache_drop: { title: 'Cache share lost in a session', unit: '%', hasWindow: true },
   unpriced: { title: 'Unpriced requests', unit: 'requests', hasWindow: true },
   runaway: { title: 'Runaway conversations', unit: 'requests', hasWindow: true },
-}
+} as const satisfies Record<string, { title: string; unit: '%' | 'ms' | 'USD' | 'requests'; hasWindow: boolean }>
+export type AlertMetric = keyof typeof metricRules
+export const alertMetrics = Object.keys(metricRules) as readonly AlertMetric[]
 
 export const alertWindowMinutes = { shortest: 5, longest: 60 } as const
 export const defaultWindowMinutes = 15
