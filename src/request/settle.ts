@@ -9,6 +9,7 @@ import { fullName } from '../core/models/models.ts'
 import type { Clock, Log } from '../core/ports.ts'
 import { shadowKeyId } from '../core/usage/shadow.ts'
 import type { UsageRecord } from '../core/usage/usage-record.ts'
+import { failureReason } from '../core/validation/errors.ts'
 import type { CacheAffinityTracker } from '../learning/cache-affinity.ts'
 import type { EstimateCalibrator } from '../learning/estimate-calibration.ts'
 import type { ConversationNote, Meter } from '../limits/meter.ts'
@@ -86,7 +87,7 @@ export async function settle(
       microcents: billed,
       ...(paysInFull(request.caller) && { isOwedInFull: true }),
       record,
-      note: outcome === 'completed' && learns ? updateEstimates(deps, request, cost) : null,
+      note: outcome === 'completed' && learns ? findNote(deps, request, cost) : null,
     })
   } finally {
     deps.observe.settled({
@@ -141,6 +142,16 @@ type EstimateDeps = {
   readonly calibration: EstimateCalibrator
   /** Which model has the beginning of a conversation in its cache. */
   readonly ties: Pick<CacheAffinityTracker, 'answered'>
+}
+
+/** Updates the estimates before the settlement, which carries the note: an error in them must not leave a request unbilled. */
+function findNote(deps: SettleDeps, request: AdmittedRequest, cost: SettledCost): ConversationNote | null {
+  try {
+    return updateEstimates(deps, request, cost)
+  } catch (cause) {
+    deps.log.warn('estimates_not_updated', { request_id: request.requestId, detail: failureReason(cause) })
+    return null
+  }
 }
 
 /**

@@ -86,7 +86,7 @@ function planFor(model: Model, { request, inputTokens, choices = 1, web = 0 }: P
 }
 
 /** Admits a request, applies the given usage, and settles it with the real meter. */
-async function settled(given: Given) {
+async function settled(given: Given, tracker: Pick<typeof ties, 'answered'> = ties) {
   const { model, inputTokens, cap, choices, usage, text, reasoning = '', ended, web, caller = evaluation } = given
   const records: UsageRecord[] = []
   const warnings: string[] = []
@@ -148,6 +148,7 @@ async function settled(given: Given) {
       learning: { of: () => null },
       prompts: createAnalysisCache(readers, createKeyedDigests(new Uint8Array(32))),
       calibration: createEstimateCalibration({ clock: systemClock }),
+      ties: { ...ties, answered: tracker.answered },
     },
     request,
     progress,
@@ -321,6 +322,15 @@ test('bill: includes reasoning as counted by the upstream, beside the estimate o
 test('log: reports an upstream that counts more than was reserved', async () => {
   const { record, warnings } = await settled({ ...base, usage: { ...counted, outputTokens: 1e9 }, text: 'words' })
   expect([record.billed_microcents, warnings]).toEqual([record.reserved_microcents, ['bill_capped_at_reservation']])
+})
+
+test('settle: bills a request whose estimates fail', async () => {
+  const answered = () => {
+    throw new Error('a defect of the estimates')
+  }
+  const { record, warnings } = await settled({ ...base, usage: counted, text: 'words' }, { answered })
+  expect(record.billed_microcents).toBeGreaterThan(0)
+  expect(warnings).toEqual(['estimates_not_updated'])
 })
 
 test('settle: counts all tokens against the day and records the shortfall when more were used than reserved', async () => {
