@@ -382,14 +382,14 @@ describe('budgets', () => {
   // names what was removed for it.
   const table: Readonly<Record<string, readonly [figure: number, most: number]>> = {
     'lines of the service': [linesIn(path => !programs.test(path)), 90_533],
-    'lines of src/dashboard': [linesUnder('dashboard'), 12_318],
+    'lines of src/dashboard': [linesUnder('dashboard'), 12_319],
     'lines of src/simulator': [linesUnder('simulator'), 3_592],
     'lines of src/training': [linesUnder('training'), 2_139],
     'lines of src/limits': [linesUnder('limits'), 3_042],
     'lines of src/ledger': [linesUnder('ledger'), 2_865],
     'lines of src/request': [linesUnder('request'), 8_374],
     'lines of src/text': [linesUnder('text'), 10_274],
-    'lines of tests': [filesUnder('test').reduce((sum, path) => sum + getLines(path), 0), 103_545],
+    'lines of tests': [filesUnder('test').reduce((sum, path) => sum + getLines(path), 0), 103_551],
     'files in src': [sizes.size, 667],
     'files of at most 25 lines': [[...sizes.values()].filter(lines => lines <= 25).length, 16],
     'files of more than 300 lines': [[...sizes.values()].filter(lines => lines > 300).length, 49],

@@ -231,9 +231,15 @@ function withBrowser(path: string) {
       constraints,
       baseline_model,
     })
+    // A baseline that is no longer configured does not refuse other changes.
+    await gateway.deps.database.run(
+      ({ sql }) => sql`update accounts set baseline_model = 'openai/gone' where baseline_model = ${baseline_model}`,
+    )
+    await page.reload()
     await page.getByLabel('Constraints on receivers').fill('')
     await save.click()
     await eventually(async () => Object(await read()).constraints === null)
+    expect(await read()).toMatchObject({ fallback: 'same_model', baseline_model: 'openai/gone' })
   })
 
   test('Settings: add, order, change and remove rules', async () => {

@@ -28,8 +28,9 @@ export function AccountPolicy({ account, onChange }: AccountProps) {
   }
   const form = useForm(start, async ({ fallback, continue: cut, hedge, baseline_model: baseline, constraints }) => {
     const body = {
-      ...{ fallback, continue: cut || null, hedge: hedge === 'on' },
-      ...{ baseline_model: baseline.trim() || null, constraints: toConstraints(constraints) },
+      ...{ fallback, continue: cut || null, hedge: hedge === 'on', constraints: toConstraints(constraints) },
+      // A baseline that the operator no longer configures must not refuse the others.
+      ...(baseline === start.baseline_model ? {} : { baseline_model: baseline.trim() || null }),
     }
     onChange(await callApi('PATCH /api/v1/account', { body }))
     showToast('Routing saved')
