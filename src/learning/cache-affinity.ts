@@ -182,7 +182,7 @@ export function createCacheAffinity(clock: Pick<Clock, 'now' | 'monotonic'>, sec
       note(system, Math.min(systemTokens, inputTokens), null)
       const noted = note(conversation, inputTokens, turn)
       if (noted === undefined || turn === null) return null
-      return { name: conversation, text: `${conversation} ${notedAt} ${JSON.stringify(noted)}` }
+      return { name: conversation, getText: () => `${conversation} ${notedAt} ${JSON.stringify(noted)}` }
     },
   }
 }

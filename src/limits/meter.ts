@@ -39,7 +39,7 @@ export type AdmissionRequest = {
  * What gateway instances share of a conversation, without content. The store keeps one note for each beginning of a digest, so
  * that an account has a bounded number of them; a text begins with its digest.
  */
-export type ConversationNote = { readonly name: string; readonly text: string }
+export type ConversationNote = { readonly name: string; readonly getText: () => string }
 
 export type Reservation = {
   readonly requestId: string

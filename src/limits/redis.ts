@@ -255,7 +255,7 @@ export function createRedisStore(options: RedisStoreOptions, generation: (partit
       spent: DailyUsage,
       { detail, note }: { readonly detail: string; readonly note: ConversationNote | null },
     ) {
-      const noted = [getNoteField(note?.name), note?.text ?? '']
+      const noted = [getNoteField(note?.name), note?.getText() ?? '']
       const used = [whole(spent.tokens), whole(spent.microcents)]
       const reply = await settlements([accountId, requestId, ...used, detail, ...noted])
       if (reply[0] !== 1) return null
