@@ -389,7 +389,7 @@ describe('budgets', () => {
     'lines of src/ledger': [linesUnder('ledger'), 2_865],
     'lines of src/request': [linesUnder('request'), 8_374],
     'lines of src/text': [linesUnder('text'), 10_274],
-    'lines of tests': [filesUnder('test').reduce((sum, path) => sum + getLines(path), 0), 103_551],
+    'lines of tests': [filesUnder('test').reduce((sum, path) => sum + getLines(path), 0), 103_554],
     'files in src': [sizes.size, 667],
     'files of at most 25 lines': [[...sizes.values()].filter(lines => lines <= 25).length, 16],
     'files of more than 300 lines': [[...sizes.values()].filter(lines => lines > 300).length, 49],

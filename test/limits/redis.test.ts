@@ -52,7 +52,10 @@ else {
         const other = await open()
         const text = 'abcd 1 {"level":"strong"}'
         const reservation = admitted(await meter.admit(send('a', { conversation: 'abcd' })))
-        await meter.settle({ ...settlement(reservation, 1, 1, clock.now()), note: { name: 'abcd', getText: () => text } })
+        await meter.settle({
+          ...settlement(reservation, 1, 1, clock.now()),
+          note: { name: 'abcd', getText: () => text },
+        })
         const admitThere = (requestId: string, changes: Partial<AdmissionRequest>) =>
           other.admit(send(requestId, changes))
         expect(await admitThere('b', { conversation: 'abcd', scopes: [scope({ dailyTokens: 1_000 })] })).toMatchObject({
