@@ -89,7 +89,7 @@ test('@ai-sdk/google: embeds one text and several', async () => {
 })
 
 test('@ai-sdk/google: throws APICallError with status and message, and an error for a truncated stream', async () => {
-  const prompt = 'Tell me [[sim:tokens=300, chunk=8, cut_after=40]]'
+  const prompt = 'Tell me [[sim:chunk=10, reasoning=0, pace_ms=150, cut_after=4]]'
   const asking = generateText({ model: provider('gw_wrong')('openai/gpt-5.4-mini'), prompt, maxRetries: 0 })
   const error: unknown = await asking.catch((thrown: unknown) => thrown)
   expect(APICallError.isInstance(error) && [error.statusCode, error.message]).toEqual([

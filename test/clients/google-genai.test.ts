@@ -421,7 +421,7 @@ describe('a body for Gemini', () => {
     }
     const complete = await read('Hello')
     expect(complete.map(({ candidates }) => candidates?.[0]?.finishReason).filter(Boolean)).toEqual(['STOP'])
-    const cut = await read('Tell me [[sim:tokens=300, chunk=8, cut_after=40]]')
+    const cut = await read('Tell me [[sim:chunk=10, reasoning=0, pace_ms=150, cut_after=4]]')
     expect(cut.some(({ candidates }) => candidates?.[0]?.finishReason !== undefined)).toBe(false)
     expect(cut.at(-1)?.error).toMatchObject({ code: 502, status: 'INTERNAL' })
   })

@@ -127,7 +127,7 @@ describe('POST /v1/chat/completions as a stream', () => {
     async directive => {
       const text = await (
         await post(
-          send(`[[sim:tokens=40,chunk=8,pace_ms=15,${directive}]] Hi`, { stream: true, stream_mode: 'realtime' }),
+          send(`[[sim:tokens=40,chunk=8,pace_ms=60,${directive}]] Hi`, { stream: true, stream_mode: 'realtime' }),
         )
       ).text()
       const chunks = getChunks(text)

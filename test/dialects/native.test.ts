@@ -125,7 +125,7 @@ describe('POST /api/v1/chat as a stream', () => {
   test.each(['cut_after=3', 'reset_after=3', 'error_after=3', 'malformed_after=3', 'no_terminal'])(
     'ends with one `error` and no `done` after a truncated upstream stream (%s)',
     async directive => {
-      const prompt = `[[sim:tokens=40,chunk=8,pace_ms=15,${directive}]] Hi`
+      const prompt = `[[sim:tokens=40,chunk=8,pace_ms=60,${directive}]] Hi`
       const events = getEvents(await (await post({ prompt, model: 'gpt-4.1', stream_mode: 'realtime' })).text())
       const kinds = events.map(({ type }) => type).filter(type => type !== 'delta')
       expect(kinds).toEqual(['error'])
