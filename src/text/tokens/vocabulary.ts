@@ -21,17 +21,18 @@ export const unitClass = {
 } as const
 export type UnitClass = (typeof unitClass)[keyof typeof unitClass]
 
-/** Counts of some bytes: tokens of o200k_base, and of the least efficient tokenizers. */
-export type TokenCounts = { own: number; elsewhere: number }
-
 export type Vocabulary = {
   /** Input buffer of `maximumBytes`. */
   readonly scratch: Uint8Array
-  /** Counts the first `length` bytes of `scratch`; `hash` is their hash by `hashStep`. */
-  count(length: number, hash: number, into: TokenCounts): void
+  /** Returns the counts of the first `length` bytes of `scratch`, packed. */
+  count(length: number): number
   /** The class of every UTF-16 code unit. */
   readonly classes: Uint8Array
 }
+
+/** Counts of some bytes in 16 bits: tokens of o200k_base in the low byte, of the least efficient tokenizers above it. */
+export const ownMask = 0xff
+export const elsewhereShift = 8
 
 let loaded: Vocabulary | null = null
 
@@ -41,14 +42,7 @@ export function vocabulary(): Vocabulary {
   return loaded
 }
 
-/**
- * Returns the hash of bytes extended by one more; the hash of no bytes is 0. The hash of a part follows from the hashes
- * of two prefixes.
- */
-export function hashStep(hash: number, byte: number): number {
-  return (Math.imul(hash, hashBase) + byte + 1) | 0
-}
-
+/** The hash of bytes extended by one more is this times their own, plus the byte and 1; the hash of no bytes is 0. */
 export const hashBase = 0x01000193
 
 /** Spreads a hash, whose low bits otherwise depend only on the low bits of the bytes. */
@@ -114,10 +108,9 @@ function load(): Vocabulary {
     joined[from] = (find(from, to, hash) << startBits) | from
   }
 
-  const encode = (length: number, into: TokenCounts): void => {
+  const encode = (length: number): number => {
     for (let at = 0; at < length; at++) {
       const byte = scratch[at] ?? 0
-      hashes[at + 1] = (Math.imul(hashes[at] ?? 0, hashBase) + byte + 1) | 0
       ends[at] = at + 1
       starts[at + 1] = at
       tokens[at] = singles[byte] ?? 0
@@ -139,61 +132,26 @@ function load(): Vocabulary {
       else joined[best] = nothing
       if (best > 0) join(starts[best] ?? 0, end)
     }
-    into.own = 0
-    into.elsewhere = 0
+    let own = 0
+    let elsewhere = 0
     for (let at = 0; at < length; at = ends[at] ?? length) {
-      into.own++
-      into.elsewhere += records[(tokens[at] ?? 0) + 1] ?? 1
+      own++
+      elsewhere += records[(tokens[at] ?? 0) + 1] ?? 1
     }
+    return own | (elsewhere << elsewhereShift)
   }
-
-  const countPieces = (length: number, hash: number, into: TokenCounts): void => {
-    const whole = find(0, length, hash)
-    if (whole === none) {
-      encode(length, into)
-      return
-    }
-    into.own = 1
-    into.elsewhere = records[whole + 1] ?? 1
-  }
-
-  const recentHashes = new Int32Array(recentSlots)
-  const recentBytes = new Uint8Array(recentSlots * recentSlotBytes)
 
   return {
     scratch,
     classes: unpacked(file.classes),
-    count(length, hash, into) {
-      if (length > recentSlotBytes - recentHead) return countPieces(length, hash, into)
-      const slot = (hash ^ (hash >>> 16)) & (recentSlots - 1)
-      const start = slot * recentSlotBytes
-      if (recentHashes[slot] === hash && recentBytes[start] === length) {
-        const first = start + recentHead
-        let at = 0
-        while (at < length && scratch[at] === recentBytes[first + at]) at++
-        if (at === length) {
-          into.own = recentBytes[start + 1] ?? 0
-          into.elsewhere = recentBytes[start + 2] ?? 0
-          return
-        }
-      }
-      countPieces(length, hash, into)
-      recentHashes[slot] = hash
-      recentBytes[start] = length
-      recentBytes[start + 1] = into.own
-      recentBytes[start + 2] = into.elsewhere
-      for (let at = 0; at < length; at++) recentBytes[start + recentHead + at] = scratch[at] ?? 0
+    count(length) {
+      for (let at = 0; at < length; at++)
+        hashes[at + 1] = (Math.imul(hashes[at] ?? 0, hashBase) + (scratch[at] ?? 0) + 1) | 0
+      const whole = find(0, length, hashes[length] ?? 0)
+      return whole === none ? encode(length) : 1 | ((records[whole + 1] ?? 1) << elsewhereShift)
     },
   }
 }
-
-/**
- * Most recent pieces by hash: length, both counts, and the bytes, in one cache line. A vocabulary look-up causes five
- * cache misses.
- */
-const recentSlots = 1 << 13
-const recentSlotBytes = 32
-const recentHead = 3
 
 /** Length and count before the bytes of a record. */
 const recordHead = 2
@@ -220,7 +178,7 @@ function indexOf(bytes: Uint8Array, lengths: Uint8Array, elsewhere: Uint8Array) 
     for (let at = 0; at < length; at++) {
       const byte = bytes[start + at] ?? 0
       records[place + recordHead + at] = byte
-      hash = hashStep(hash, byte)
+      hash = (Math.imul(hash, hashBase) + byte + 1) | 0
     }
     const mix = mixed(hash)
     let slot = mix >>> (32 - slotBits)
