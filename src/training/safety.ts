@@ -8,8 +8,8 @@ import { encodeWeights } from '../text/analysis/feature-slots.ts'
 import { createFeatureReader } from '../text/analysis/features.ts'
 import { createDeedReader } from '../text/harm/deeds.ts'
 import { blocksPart, isBlocked } from '../text/harm/harm-classifier.ts'
-import { createHarmReader } from '../text/harm/harm-features.ts'
-import { eachPart, featureWeight, getRegion, type HarmHead, harmHeads, harmSlots } from '../text/harm/harm-slots.ts'
+import { createHarmJudge, type Harm } from '../text/harm/harm-features.ts'
+import { featureWeight, findParts, getRegion, type HarmHead, harmHeads, harmSlots } from '../text/harm/harm-slots.ts'
 import { compileRules, findBlockingRule, moderationRules } from '../text/rules/pattern-rules.ts'
 import { readRows } from './data.ts'
 import { type Example, train } from './linear.ts'
@@ -164,13 +164,13 @@ async function labelledRows(): Promise<Row[]> {
 /** Creates a reader of a text's features for the classifiers. */
 function createRowReader(): (text: string) => Pick<Row, 'slots' | 'kinds' | 'parts'> {
   const read = createFeatureReader()
-  const reader = createHarmReader()
-  const told = (filled: number) => ({ slots: reader.slots.slice(0, filled), kinds: reader.kinds.slice() })
+  const { judge, slots } = createHarmJudge()
+  const told = ({ evidence, kinds }: Harm) => ({ slots: slots.slice(0, evidence), kinds: kinds.slice() })
   return text => {
     const features = read(text)
-    const whole = told(reader.read(features, 0, features.count))
+    const whole = told(judge(features, 0, features.count))
     const parts: Row['parts'][number][] = []
-    eachPart(features, (from, to) => parts.push(told(reader.read(features, from, to))))
+    for (const [from, to] of findParts(features)) parts.push(told(judge(features, from, to)))
     return { ...whole, parts }
   }
 }

@@ -6,7 +6,7 @@
 import { createSlots } from '../text/analysis/feature-slots.ts'
 import { createFeatureReader } from '../text/analysis/features.ts'
 import { createNotionReader, type Notions } from '../text/analysis/notions.ts'
-import { eachPart } from '../text/harm/harm-slots.ts'
+import { findParts } from '../text/harm/harm-slots.ts'
 import { asksForHarm, fillWorldSlots, worldBits } from '../text/harm/world.ts'
 import honestWorld from './data/honest-world.json'
 import { readRows } from './data.ts'
@@ -126,7 +126,7 @@ function createPartReader() {
       }
     }
     const parts = [getPart(0, features.count, weight)]
-    eachPart(features, (from, to) => parts.push(getPart(from, to, weight * partWeight)))
+    for (const [from, to] of findParts(features)) parts.push(getPart(from, to, weight * partWeight))
     return parts
   }
 }

@@ -192,9 +192,9 @@ export function createFeatureReader(): FeatureReader {
 export function behindCourtesy(words: Int32Array, from: number, to: number): number {
   let first = from
   for (;;) {
-    const [word = 0, next = 0, third = 0] = words.subarray(first, Math.min(to, first + 3))
-    if (polite.has(word)) first++
-    else if (next === you && asking.has(word) && polite.has(third)) first += 3
+    const asks = first + 2 < to && words[first + 1] === you && asking.has(words[first] ?? 0)
+    if (first < to && polite.has(words[first] ?? 0)) first++
+    else if (asks && polite.has(words[first + 2] ?? 0)) first += 3
     else return first
   }
 }

@@ -5,6 +5,7 @@
 import list from '../analysis/lexicon/en.txt' with { type: 'text' }
 import { loadUnits, units } from '../code-units.ts'
 import { getWords, harmKinds } from '../harm/harm-slots.ts'
+import { createHashTable, type HashTable, holds } from '../hash-table.ts'
 
 /** Only the beginning of a longer text is checked. */
 const longestLook = 1_000
@@ -117,32 +118,11 @@ function getHashes(word: string): { readonly word: number; readonly shape: numbe
 }
 
 type Vocabulary = {
-  readonly words: Hashes
-  readonly shapes: Hashes
+  readonly words: HashTable
+  readonly shapes: HashTable
   /** The word with a given shape. */
   readonly wordOfShape: ReadonlyMap<number, string>
   readonly spelt: ReadonlySet<string>
-}
-
-/** Hashes, each at its low bits or in one of the next places; 0 = free. A look-up in a `Set` takes five times as long. */
-type Hashes = Int32Array
-const hashPlaces = 16_384
-
-function toHashes(hashes: Iterable<number>): Hashes {
-  const table = new Int32Array(hashPlaces)
-  for (const hash of hashes) {
-    let place = hash & (hashPlaces - 1)
-    while (table[place] !== 0) place = (place + 1) & (hashPlaces - 1)
-    table[place] = hash
-  }
-  return table
-}
-
-function holds(table: Hashes, hash: number): boolean {
-  for (let place = hash & (hashPlaces - 1); ; place = (place + 1) & (hashPlaces - 1)) {
-    const there = table[place] ?? 0
-    if (there === hash || there === 0) return there !== 0
-  }
 }
 
 let kept: Vocabulary | null = null
@@ -170,7 +150,7 @@ function madeVocabulary(): Vocabulary {
     words.add(hashes.word)
     if (word.length >= leastSwapped && !shapes.has(hashes.shape)) shapes.set(hashes.shape, word)
   }
-  return { words: toHashes(words), shapes: toHashes(shapes.keys()), wordOfShape: shapes, spelt }
+  return { words: createHashTable(words), shapes: createHashTable(shapes.keys()), wordOfShape: shapes, spelt }
 }
 
 function rot13(text: string): string {

@@ -2,8 +2,8 @@
 import { createFeatureReader, type FeatureReader, type Features } from '../analysis/features.ts'
 import type { ModerationCategory } from '../rules/pattern-rules.ts'
 import { createDeedReader } from './deeds.ts'
-import { createHarmJudge, getCount, type Harm } from './harm-features.ts'
-import { categories, eachPart, type HarmHead, partsIn } from './harm-slots.ts'
+import { createHarmJudge, type Harm, type HarmJudge } from './harm-features.ts'
+import { categories, findParts, getCount, type HarmHead } from './harm-slots.ts'
 import { createAnswerCheck } from './harmless-answer.ts'
 import { createWorldJudge } from './world.ts'
 
@@ -38,7 +38,8 @@ export type HarmClassifier = {
 /** Creates a classifier with its own buffers. `readPrompt` may be shared with other readers of prompts. */
 export function createHarmClassifier(readPrompt: FeatureReader = createFeatureReader()): HarmClassifier {
   const read = createFeatureReader()
-  const { judge, contentAtMost } = createHarmJudge()
+  const harmJudge = createHarmJudge()
+  const { judge, measure } = harmJudge
   const world = createWorldJudge()
   const readDeeds = createDeedReader()
 
@@ -60,24 +61,24 @@ export function createHarmClassifier(readPrompt: FeatureReader = createFeatureRe
     prompt: text => {
       const features = readPrompt(text)
       world.begin(features)
-      const whole = judged(features, judge(features, 0, features.count))
+      const parts = findParts(features)
+      const whole = judged(features, measure(features, 'request', parts))
       if (whole.category !== null) return whole
       const deed = readDeeds(features)
       if (deed !== null) return { category: deed, score: Math.max(whole.score, scoreOfDeed) }
-      let worst = whole
-      const parts = partsIn(features)
-      eachPart(features, (from, to) => {
-        if (worst.category !== null) return
+      // Judging a part overwrites the bounds of the others.
+      const doubtful = parts.map(([from, to]) => mayBlockPart(harmJudge, from, to))
+      for (const [index, [from, to]] of parts.entries()) {
         const abroad = world.read(features, from, to)
-        if (abroad === undefined) {
-          const part = judge(features, from, to)
-          if (blocksPart(part, parts)) worst = getVerdict(part)
-        } else if (abroad !== null) worst = { category: abroad, score: scoreAbroad }
-      })
-      return worst
+        if (abroad != null) return { category: abroad, score: scoreAbroad }
+        if (abroad === null || doubtful[index] === false) continue
+        const part = judge(features, from, to)
+        if (blocksPart(part, parts.length)) return getVerdict(part)
+      }
+      return whole
     },
     answer,
-    isHarmless: createAnswerCheck(read, contentAtMost, answerThreshold),
+    isHarmless: createAnswerCheck(read, harmJudge, answerThreshold),
   }
 }
 
@@ -115,6 +116,11 @@ export function isBlocked(odds: Odds): boolean {
 export function blocksPart(odds: Odds, parts: number): boolean {
   const least = thresholds.request + Math.min(mostOfParts, perDoubling * Math.log2(parts))
   return odds.evidence >= leastEvidence && odds.request > least && asksForHarm(odds)
+}
+
+/** Returns true unless the bounds of a part's words show that `blocksPart` is false, as they do for nearly all. */
+function mayBlockPart({ atMost, namesHarm }: HarmJudge, from: number, to: number): boolean {
+  return namesHarm(from, to) || atMost(from, to) > surely.asked
 }
 
 /**

@@ -5,21 +5,30 @@
  */
 
 import { decodeWeights } from '../analysis/feature-slots.ts'
-import { type Features, featureSieveSize, mixHashes } from '../analysis/features.ts'
+import { type Features, maximumWords } from '../analysis/features.ts'
+import { findPlace } from '../hash-table.ts'
 import kept from '../weights/safety.json'
 import {
+  featureSlot,
   featureWeight,
   type HarmHead,
-  type HarmKind,
   harmHeads,
   harmKinds,
   harmSlots,
+  isHarm,
   kindTable,
+  lengthSlot,
+  mostOfWhole,
+  mostOfWord,
   nearWords,
+  ofKinds,
+  ofNeighbors,
+  ofWords,
+  openingSlot,
   openingWords,
-  regionBits,
-  regionSlots,
   salts,
+  shareSlot,
+  type WordRange,
 } from './harm-slots.ts'
 
 /**
@@ -31,77 +40,58 @@ export type Harm = Readonly<Record<HarmHead, number>> & {
   readonly kinds: Uint16Array
 }
 
-type Words = Pick<Features, 'words' | 'stems'>
+type Words = Pick<Features, 'words' | 'stems' | 'count'>
 
 export type HarmJudge = {
   /** Judges some of a text's words as a text of their own. */
   judge(features: Words, from: number, to: number): Harm
-  /** Returns odds that `content` does not exceed. Neighbors, most of the features, weigh next to nothing there and are not read. */
-  contentAtMost(features: Words, from: number, to: number): number
-}
-
-/** Creates a judge with its own buffers. */
-export function createHarmJudge(): HarmJudge {
-  const weights = decodeWeights(kept)
-  const reader = createHarmReader()
-  const { scale, bias } = kept
-  const neighborsAtMost = mostOfNeighbors(weights)
-  const sum = (filled: number, head: number) => {
-    let total = 0
-    for (let at = 0; at < filled; at++) total += weights[(reader.slots[at] ?? 0) * harmHeads.length + head] ?? 0
-    return total
-  }
-  return {
-    judge(features, from, to) {
-      const filled = reader.read(features, from, to)
-      const loud = featureWeight(filled)
-      return {
-        request: sum(filled, 0) * loud * scale.request + bias.request,
-        content: sum(filled, 1) * loud * scale.content + bias.content,
-        evidence: filled,
-        kinds: reader.kinds,
-      }
-    },
-    contentAtMost(features, from, to) {
-      const filled = reader.read(features, from, to, false)
-      // More features, as there are with neighbors, only make each one softer.
-      return Math.max(0, sum(filled, 1) + neighborsAtMost) * featureWeight(filled) * scale.content + bias.content
-    },
-  }
-}
-
-/** Returns the largest sum that neighbors can add for the content head. */
-function mostOfNeighbors(weights: Int8Array): number {
-  let most = 0
-  for (let slot = regionSlots; slot < 2 * regionSlots; slot++)
-    most += Math.max(0, weights[slot * harmHeads.length + 1] ?? 0)
-  return most
-}
-
-type HarmFeatureReader = {
-  /** Fills `slots` and `kinds` from some words; returns how many slots, each once. Those of neighbors can be left out. */
-  read(features: Words, from: number, to: number, withNeighbors?: boolean): number
+  /**
+   * Judges a whole text, and keeps what bounds one head for its parts. For `content`, neighbors, most of the features, are left
+   * out: they weigh next to nothing there.
+   */
+  measure(features: Words, head: HarmHead, parts: readonly WordRange[]): Harm
+  /**
+   * Returns odds that the head does not exceed for a part of the text that was measured last, or for two parts in a row for
+   * `content`, judged as a text of their own.
+   */
+  atMost(from: number, to: number): number
+  /** Returns true if words of that text name a harm. */
+  namesHarm(from: number, to: number): boolean
+  /** The features of the last reading, each once; valid up to its `evidence`. */
   readonly slots: Int32Array
-  readonly kinds: Uint16Array
 }
 
 /** More than the kinds of that many words. */
 const recentMask = 127
 /** Keeps the kinds apart where their numbers meet other hashes. */
 const kindSpread = 0x9e3779b1
+/** Features that a word has wherever it stands: itself and its stem. They are noted first. */
+const ownFeatures = 2
+/** Features beyond that many are kept before the next word is read; then no bounds are known. */
+const mostNoted = 65_536
 
-/**
- * Creates a reader that turns features into slots. Has its own buffers. Slots are first collected and then kept once
- * each, in two loops without unpredictable branches.
- */
-export function createHarmReader(): HarmFeatureReader {
-  const { kindsTable, sieve } = kindTable()
+/** Creates a judge with its own buffers. Features are first noted and then kept, in two loops without unpredictable branches. */
+export function createHarmJudge(): HarmJudge {
+  const weights = decodeWeights(kept)
+  /** Both heads of a slot. */
+  const pairs = new Int16Array(weights.buffer)
+  const { scale, bias } = kept
+  const { table, kindsAt } = kindTable()
+  const mosts = [mostOfWhole(weights, 0), mostOfWhole(weights, 1)] as const
+  /** The slots of all features in order, and where those of each word begin. */
+  const noted = new Uint16Array(mostNoted)
+  const starts = new Int32Array(maximumWords + 1)
+  /** Sums up to each feature: what it adds to the measured head at most, and how many are new to their part. */
+  const most = new Int32Array(mostNoted + 1)
+  const fresh = new Int32Array(mostNoted + 1)
+  /** Sums up to each word: what its kinds add to a text as a whole at most, and how many words name a harm. */
+  const ends = new Int32Array(maximumWords + 1)
+  const named = new Int32Array(maximumWords + 1)
+  /** By slot: the part that had it last. Parts are numbered through all texts, so that nothing needs to be cleared. */
+  const lastPart = new Int32Array(harmSlots)
+  let part = 1
+  let firstPart = 1
   const slots = new Int32Array(harmSlots + 1)
-  /** Hashes of the collected features, then their slots, and the first slot of the region of each. */
-  const noted = new Int32Array(mostNoted)
-  const regions = new Uint16Array(mostNoted)
-  /** One bit per slot: already kept. */
-  const met = new Int32Array(harmSlots / 32)
   const kinds = new Uint16Array(harmKinds.length)
   /** The kinds of the last few words: a ring, and how much of it is near. */
   const recentKinds = new Uint8Array(recentMask + 1)
@@ -109,16 +99,23 @@ export function createHarmReader(): HarmFeatureReader {
   let recents = 0
   let recentFrom = 0
   let filled = 0
+  let request = 0
+  let content = 0
+  let head = 0
+  let isBounded = false
+  let stems: Features['stems'] = new Int32Array(0)
 
-  /** Collects the kinds of a word from index `from` on; returns the index after them. */
+  /** Notes the kinds of a word from index `from` on; returns the index after them. */
   const noteKinds = (from: number, own: readonly number[], before: readonly number[], at: number): number => {
     let notes = from
     while (recentFrom < recents && at - (recentAt[recentFrom & recentMask] ?? 0) > nearWords) recentFrom++
     for (const kind of own) {
       kinds[kind] = (kinds[kind] ?? 0) + 1
-      for (const other of before) noted[notes++] = (kind * 64 + other + 1) ^ salts.kindPair
-      for (let other = recentFrom; other < recents; other++)
-        noted[notes++] = (kind * 64 + (recentKinds[other & recentMask] ?? 0) + 1) ^ salts.kindNear
+      for (const other of before) noted[notes++] = featureSlot(ofKinds, kind * 64 + other + 1, salts.kindPair)
+      for (let other = recentFrom; other < recents; other++) {
+        const near = recentKinds[other & recentMask] ?? 0
+        noted[notes++] = featureSlot(ofKinds, kind * 64 + near + 1, salts.kindNear)
+      }
     }
     for (const kind of own) {
       recentKinds[recents & recentMask] = kind
@@ -128,87 +125,176 @@ export function createHarmReader(): HarmFeatureReader {
     return notes
   }
 
-  /** Keeps the slots of so many collected features, each once. */
-  const keep = (notes: number): void => {
-    mixHashes(noted, notes, regionBits)
-    for (let at = 0; at < notes; at++) {
-      const slot = (regions[at] ?? 0) + (noted[at] ?? 0)
-      const known = met[slot >>> 5] ?? 0
-      slots[filled] = slot
-      // A shift uses only the last five bits of the slot.
-      filled += 1 - ((known >>> slot) & 1)
-      met[slot >>> 5] = known | (1 << slot)
+  /** Keeps the noted features of a part, each once. */
+  const keep = (from: number, to: number): void => {
+    const lift = head === 0 ? 24 : 16
+    let sum = most[from] ?? 0
+    let news = fresh[from] ?? 0
+    let ofRequest = request
+    let ofContent = content
+    let count = filled
+    for (let note = from; note < to; note++) {
+      const slot = noted[note] ?? 0
+      const last = lastPart[slot] ?? 0
+      lastPart[slot] = part
+      const pair = pairs[slot] ?? 0
+      // All bits set if the feature is new, else 0.
+      const isNew = (last - firstPart) >> 31
+      ofRequest += ((pair << 24) >> 24) & isNew
+      ofContent += (pair >> 8) & isNew
+      slots[count] = slot
+      count -= isNew
+      // One that the part before had too may be new or not where both are judged together, so it counts if it raises the odds.
+      const isFresh = (last - part + head) >> 31
+      const weight = (pair << lift) >> 24
+      sum += weight & (isFresh | ~(weight >> 31))
+      news -= isFresh
+      most[note + 1] = sum
+      fresh[note + 1] = news
     }
+    request = ofRequest
+    content = ofContent
+    filled = count
   }
 
-  /** Returns how many features are collected at the end. Writes in place: this runs for each word of every text. */
-  const noteWords = ({ words, stems }: Words, from: number, to: number, withNeighbors: boolean): number => {
+  /** Returns how many features are noted at the end. Notes in place: this runs for each word of every text. */
+  const note = (features: Words, from: number, to: number, hasNeighbors: boolean): number => {
+    const { words, stems } = features
     let before = none
     let notes = 0
     for (let at = from; at < to; at++) {
       const word = words[at] ?? 0
       const stem = stems[at] ?? 0
-      const own = sieve[word & (featureSieveSize - 1)] === 1 ? (kindsTable.get(word) ?? none) : none
-      const first = notes
-      noted[notes++] = word ^ salts.word
-      noted[notes++] = stem ^ salts.stem
-      if (at - from < openingWords) noted[notes++] = Math.imul(stem, at - from + 3) ^ salts.opening
-      const pairs = notes
-      if (withNeighbors && at > from) {
+      const own = kindsAt[findPlace(table, word)] ?? none
+      starts[at] = notes
+      noted[notes++] = featureSlot(ofWords, word, salts.word)
+      noted[notes++] = featureSlot(ofWords, stem, salts.stem)
+      if (at - from < openingWords) noted[notes++] = openingSlot(stem, at - from)
+      if (hasNeighbors && at > from) {
         const stemBefore = stems[at - 1] ?? 0
-        noted[notes++] = (Math.imul(words[at - 1] ?? 0, 31) + word) ^ salts.pair
-        noted[notes++] = (Math.imul(stemBefore, 31) + stem) ^ salts.stemPair
-        if (at > from + 1) noted[notes++] = (Math.imul(stems[at - 2] ?? 0, 31) + stem) ^ salts.skip
-        for (const kind of before) noted[notes++] = (stem + Math.imul(kind + 1, kindSpread)) ^ salts.kindWord
-        for (const kind of own) noted[notes++] = (stemBefore + Math.imul(kind + 1, kindSpread)) ^ salts.wordKind
+        noted[notes++] = featureSlot(ofNeighbors, Math.imul(words[at - 1] ?? 0, 31) + word, salts.pair)
+        noted[notes++] = featureSlot(ofNeighbors, Math.imul(stemBefore, 31) + stem, salts.stemPair)
+        if (at > from + 1)
+          noted[notes++] = featureSlot(ofNeighbors, Math.imul(stems[at - 2] ?? 0, 31) + stem, salts.skip)
+        for (const kind of before)
+          noted[notes++] = featureSlot(ofNeighbors, stem + Math.imul(kind + 1, kindSpread), salts.kindWord)
+        for (const kind of own)
+          noted[notes++] = featureSlot(ofNeighbors, stemBefore + Math.imul(kind + 1, kindSpread), salts.wordKind)
       }
-      const ofKinds = notes
-      if (own.length > 0) notes = noteKinds(notes, own, before, at)
-      for (let note = first; note < notes; note++)
-        regions[note] = note < pairs ? 0 : note < ofKinds ? regionSlots : 2 * regionSlots
+      let harms = 0
+      let whole = 0
+      if (own.length > 0) {
+        notes = noteKinds(notes, own, before, at)
+        for (const kind of own) {
+          whole += mosts[head]?.kinds[kind] ?? 0
+          harms += isHarm[kind] ?? 0
+        }
+      }
+      ends[at + 1] = (ends[at] ?? 0) + whole
+      named[at + 1] = (named[at] ?? 0) + harms
       before = own
       if (notes <= mostNoted - mostOfWord) continue
-      keep(notes)
+      isBounded = false
+      keep(0, notes)
       notes = 0
     }
+    starts[to] = notes
     return notes
+  }
+
+  /** Notes what a text has as a whole from index `from` on; returns the index after it. */
+  const noteWhole = (from: number, count: number): number => {
+    let notes = from
+    for (let kind = 0; kind < kinds.length; kind++) {
+      const times = kinds[kind] ?? 0
+      if (times === 0) continue
+      noted[notes++] = featureSlot(ofKinds, kind + 1, salts.kind)
+      // A word that occurs once differs from a word in every line.
+      noted[notes++] = shareSlot(kind, Math.round((32 * times) / (count + 8)))
+    }
+    noted[notes++] = lengthSlot(Math.round(Math.log2(count + 1) * 1.5))
+    return notes
+  }
+
+  const begin = (): void => {
+    if (part > lastOfParts) {
+      lastPart.fill(0)
+      part = 1
+    }
+    // Beyond what `keep` looks back.
+    part += 2
+    firstPart = part
+    kinds.fill(0)
+    filled = 0
+    recents = 0
+    recentFrom = 0
+    request = 0
+    content = 0
+  }
+
+  const getHarm = (): Harm => {
+    const loud = featureWeight(filled)
+    return {
+      request: request * loud * scale.request + bias.request,
+      content: content * loud * scale.content + bias.content,
+      evidence: filled,
+      kinds,
+    }
   }
 
   return {
     slots,
-    kinds,
-    read(features, from, to, withNeighbors = true) {
-      met.fill(0)
-      kinds.fill(0)
-      filled = 0
-      recents = 0
-      recentFrom = 0
-      const ofWords = noteWords(features, from, to, withNeighbors)
-      let notes = ofWords
-      const count = to - from
-      for (let kind = 0; kind < kinds.length; kind++) {
-        const times = kinds[kind] ?? 0
-        if (times === 0) continue
-        noted[notes++] = (kind + 1) ^ salts.kind
-        // A word that occurs once differs from a word in every line.
-        const share = Math.min(7, Math.round((32 * times) / (count + 8)))
-        noted[notes++] = (kind * 16 + share + 1) ^ salts.share
-      }
-      noted[notes++] = Math.min(12, Math.round(Math.log2(count + 1) * 1.5)) ^ salts.length
-      regions.fill(2 * regionSlots, ofWords, notes)
-      keep(notes)
-      return filled
+    judge(features, from, to) {
+      begin()
+      isBounded = false
+      const notes = note(features, from, to, true)
+      keep(0, noteWhole(notes, to - from))
+      return getHarm()
     },
+    measure(features, measured, parts) {
+      begin()
+      head = harmHeads.indexOf(measured)
+      isBounded = true
+      stems = features.stems
+      const { count } = features
+      const notes = note(features, 0, count, head === 0)
+      let kept = 0
+      if (isBounded)
+        for (const [, to] of parts) {
+          keep(kept, starts[to] ?? 0)
+          kept = starts[to] ?? 0
+          part++
+        }
+      keep(kept, noteWhole(notes, count))
+      return getHarm()
+    },
+    atMost(from, to) {
+      if (!isBounded) return Number.POSITIVE_INFINITY
+      const { length, neighbors } = mosts[head] ?? mosts[0]
+      const [begin, end] = [starts[from] ?? 0, starts[to] ?? 0]
+      let sum = between(most, begin, end) + between(ends, from, to) + length + neighbors
+      let news = between(fresh, begin, end)
+      for (let at = from; at < Math.min(to, from + nearWords); at++) {
+        // What a word has because of those before the part does not count where it lowers the odds.
+        for (let note = (starts[at] ?? 0) + ownFeatures; note < (starts[at + 1] ?? 0); note++) {
+          sum -= Math.min(0, between(most, note, note + 1))
+          news -= between(fresh, note, note + 1)
+        }
+        if (at - from < openingWords)
+          sum += Math.max(0, weights[openingSlot(stems[at] ?? 0, at - from) * harmHeads.length + head] ?? 0)
+      }
+      const name = harmHeads[head] ?? 'request'
+      return Math.max(0, sum) * featureWeight(news) * scale[name] + bias[name]
+    },
+    namesHarm: (from, to) => between(named, from, to) > 0,
   }
 }
 
-const mostNoted = 16_384
-/** Upper bound of the slots of one word or the end of a text, if it and the words near it had all kinds. */
-const mostOfWord = 16 + harmKinds.length * ((nearWords + 2) * harmKinds.length + 2)
+/** From here on the numbers of parts begin with 1 again. */
+const lastOfParts = 2 ** 30
 
 const none: readonly number[] = []
 
-/** How often a reading met words of a kind. */
-export function getCount(kinds: ArrayLike<number>, kind: HarmKind): number {
-  return kinds[harmKinds.indexOf(kind)] ?? 0
+function between(sums: Int32Array, from: number, to: number): number {
+  return (sums[to] ?? 0) - (sums[from] ?? 0)
 }

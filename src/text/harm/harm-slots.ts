@@ -1,5 +1,6 @@
 /** Where the features of a text stand in the table of the harm heads: words, neighbours, and the kinds of things that words speak of. */
-import { type Features, getHash, getSieve, getSlot } from '../analysis/features.ts'
+import { type Features, getHash, getSlot } from '../analysis/features.ts'
+import { createHashTable } from '../hash-table.ts'
 import type { ModerationCategory } from '../rules/pattern-rules.ts'
 import harmWords from './harm-words.json'
 
@@ -10,6 +11,8 @@ export type HarmHead = (typeof harmHeads)[number]
 export const regionBits = 14
 export const regionSlots = 1 << regionBits
 export const harmSlots = 3 * regionSlots
+
+export const [ofWords, ofNeighbors, ofKinds] = [0, 1, 2]
 
 /** The region, 0 to 2, of a slot. */
 export function getRegion(slot: number): number {
@@ -47,18 +50,48 @@ export const salts = {
   length: 0x35297a4d,
 } as const
 
-/** Returns the kinds of each word by its hash, and a sieve that rejects most words without a kind before the lookup. */
-export function kindTable() {
-  const kindsTable = new Map<number, number[]>()
-  for (const [index, kind] of harmKinds.entries())
-    for (const word of getWords(kind)) {
-      const hash = getHash(word)
-      const known = kindsTable.get(hash)
-      if (known === undefined) kindsTable.set(hash, [index])
-      else if (!known.includes(index)) known.push(index)
-    }
-  return { kindsTable, sieve: getSieve(kindsTable.keys()) }
+export function openingSlot(stem: number, at: number): number {
+  return featureSlot(ofWords, Math.imul(stem, at + 3), salts.opening)
 }
+
+/** `share` grows with how many of a text's words are of the kind. */
+export function shareSlot(kind: number, share: number): number {
+  return featureSlot(ofKinds, kind * 16 + Math.min(mostShare, share) + 1, salts.share)
+}
+const mostShare = 7
+
+export function lengthSlot(length: number): number {
+  return featureSlot(ofKinds, Math.min(mostLength, length), salts.length)
+}
+const mostLength = 12
+
+/** The most that a head can say of a text as a whole: for words of a kind, for its length, and for neighbors that were left out. */
+export function mostOfWhole(weights: Int8Array, head: number) {
+  const weighed = (slot: number) => Math.max(0, weights[slot * harmHeads.length + head] ?? 0)
+  const most = (last: number, slotAt: (at: number) => number) =>
+    Math.max(...Array.from({ length: last + 1 }, (_, at) => weighed(slotAt(at))))
+  let neighbors = 0
+  if (head === 1) for (let slot = regionSlots; slot < 2 * regionSlots; slot++) neighbors += weighed(slot)
+  return {
+    kinds: Int32Array.from(
+      harmKinds,
+      (_, kind) =>
+        weighed(featureSlot(ofKinds, kind + 1, salts.kind)) + most(mostShare, share => shareSlot(kind, share)),
+    ),
+    length: most(mostLength, lengthSlot),
+    neighbors,
+  }
+}
+
+/** Returns the kinds of words by the place of their hash in a table; a free place has none. */
+export function kindTable() {
+  const kinds = new Map<number, readonly number[]>()
+  for (const [index, kind] of harmKinds.entries())
+    for (const hash of new Set(getWords(kind).map(getHash))) kinds.set(hash, [...(kinds.get(hash) ?? []), index])
+  const table = createHashTable(kinds.keys())
+  return { table, kindsAt: Array.from(table, hash => kinds.get(hash) ?? none) }
+}
+const none: readonly number[] = []
 
 /**
  * Groups of related words that the classifier knows beyond its training data, so that a word unseen in training counts
@@ -90,6 +123,17 @@ export const categories: readonly (readonly [HarmKind, ModerationCategory, numbe
   ['illicit', 'illegal', 0.8],
 ]
 
+/** Upper bound of the features of one word and the end of a text, if it and the words near it had all kinds. */
+export const mostOfWord = 16 + harmKinds.length * ((nearWords + 2) * harmKinds.length + 4)
+
+/** How often a reading met words of a kind. */
+export function getCount(kinds: ArrayLike<number>, kind: HarmKind): number {
+  return kinds[harmKinds.indexOf(kind)] ?? 0
+}
+
+/** By kind: 1 if it names a harm. */
+export const isHarm = Uint8Array.from(harmKinds, kind => (categories.some(([of]) => of === kind) ? 1 : 0))
+
 const endings = ['', 's', 'd', 'ed', 'r', 'er', 'ers', 'rs', 'ing'] as const
 
 /** Returns the words of a kind, with inflections. */
@@ -110,23 +154,18 @@ export function getWords(kind: HarmKind): readonly string[] {
 /** Parts with fewer words are joined with the next part: a list number, an abbreviation, a name before a colon. */
 const fewestWords = 4
 
-/**
- * Calls `onPart` with each part's first word and the index after its last one, in order. Makes no call for a text of
- * one part.
- */
-export function eachPart({ count, breaks, breakCount }: Features, onPart: (from: number, to: number) => void): void {
+/** The first word of a part, and the index after its last one. */
+export type WordRange = readonly [from: number, to: number]
+
+/** Returns the parts of a text in order; none for a text of one part. */
+export function findParts({ count, breaks, breakCount }: Features): readonly WordRange[] {
+  const parts: WordRange[] = []
   let from = 0
   for (let index = 0; index <= breakCount; index++) {
     const to = index < breakCount ? (breaks[index] ?? count) : count
     if (to - from < fewestWords && to < count) continue
-    if (to > from && to - from < count) onPart(from, to)
+    if (to > from && to - from < count) parts.push([from, to])
     from = to
   }
-}
-
-/** Returns the number of parts of a text. */
-export function partsIn(features: Features): number {
-  let parts = 0
-  eachPart(features, () => parts++)
   return parts
 }

@@ -3,24 +3,46 @@ import fc from 'fast-check'
 import { createFeatureReader } from '../../../src/text/analysis/features.ts'
 import { createHarmClassifier } from '../../../src/text/harm/harm-classifier.ts'
 import { createHarmJudge } from '../../../src/text/harm/harm-features.ts'
-import { getWords, harmKinds } from '../../../src/text/harm/harm-slots.ts'
+import { categories, getCount, getWords, harmHeads, harmKinds } from '../../../src/text/harm/harm-slots.ts'
 import { everydayRequests } from '../../core/everyday-requests.ts'
 import { instructionRequests } from '../../core/instruction-requests.ts'
 import { machineTexts } from '../../core/machine-texts.ts'
 
-test('harm judge: bounds the content head without reading neighbors', () => {
+test('harm judge: bounds each part by one reading of the whole', () => {
   const read = createFeatureReader()
-  const { judge, contentAtMost } = createHarmJudge()
+  const { judge, measure, atMost, namesHarm } = createHarmJudge()
   const known = harmKinds.flatMap(kind => [...getWords(kind)])
   const word = fc.oneof(fc.constantFrom(...known), fc.lorem({ maxCount: 1 }), fc.string({ maxLength: 6 }))
+  const sizes = fc.array(fc.nat(12), { maxLength: 8 })
   fc.assert(
-    fc.property(fc.array(word, { maxLength: 60 }), words => {
+    fc.property(fc.array(word, { maxLength: 60 }), sizes, fc.constantFrom(...harmHeads), (words, lengths, head) => {
       const features = read(words.join(' '))
-      const most = contentAtMost(features, 0, features.count)
-      expect(judge(features, 0, features.count).content).toBeLessThanOrEqual(most)
+      const ends = lengths.map((_, index) => lengths.slice(0, index + 1).reduce((sum, size) => sum + size, 0))
+      const cuts = [0, ...ends.filter(end => end < features.count), features.count]
+      const parts = cuts.slice(1).map((to, index) => [cuts[index] ?? 0, to] as const)
+      measure(features, head, parts)
+      const told = parts.map(([from, to], index) => {
+        const begin = head === 'content' ? (parts[index - 1]?.[0] ?? from) : from
+        return { begin, to, most: atMost(begin, to), isNamed: namesHarm(begin, to) }
+      })
+      for (const { begin, to, most, isNamed } of told) {
+        const harm = judge(features, begin, to)
+        expect(harm[head]).toBeLessThanOrEqual(most)
+        expect(categories.some(([kind]) => getCount(harm.kinds, kind) > 0)).toBe(isNamed)
+      }
     }),
     { numRuns: 1_000 },
   )
+})
+
+test('harm judge: measures the request head as it judges a whole text', () => {
+  const read = createFeatureReader()
+  const { judge, measure } = createHarmJudge()
+  for (const text of everydayRequests) {
+    const features = read(text)
+    const { request, content, evidence } = measure(features, 'request', [])
+    expect(judge(features, 0, features.count)).toMatchObject({ request, content, evidence })
+  }
 })
 
 test('harm classifier: allows 99.5% of unseen ordinary requests', () => {
