@@ -2,8 +2,9 @@
  * Word hashes of a text for patterns. Ignores case, accents and invisible characters; Chinese, Japanese and Korean are
  * read one character per word. One pass without allocation per word.
  */
-import { separator as blank, foldTable as foldLetters, isSyllable, skipped } from './analysis/letters.ts'
+
 import { blockUnits, filledTable, loadUnits, unitCount, units } from './code-units.ts'
+import { separator as blank, foldTable as foldLetters, isSyllable, skipped } from './letters.ts'
 
 /** Size of a sieve. Words whose hashes share their low bits share an entry; a non-zero entry lets them pass. */
 export const sieveSize = 8192

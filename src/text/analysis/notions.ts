@@ -3,8 +3,17 @@
  * `text/analysis/lexicon`. A model trained on combinations of notions in one language applies to all of them.
  */
 
+import { foldTable, foldWord, isSyllable, separator, skipped, standsAlone } from '../letters.ts'
+import {
+  createWordTable,
+  emptyWord,
+  enterWord,
+  getMeaning,
+  hashPrime,
+  hasPrefix,
+  type WordTable,
+} from '../word-table.ts'
 import { type Features, featureSieveSize, getHash, getSieve, maximumWords } from './features.ts'
-import { foldTable, foldWord, isSyllable, separator, skipped, standsAlone } from './letters.ts'
 import abroad from './lexicon/abroad.txt' with { type: 'text' }
 import en from './lexicon/en.txt' with { type: 'text' }
 import tasks from './lexicon/tasks.txt' with { type: 'text' }
@@ -77,65 +86,38 @@ type NotionReader = {
   read(from: number, to: number): Notions
 }
 
-const hashStart = 0x811c9dc5 | 0
-const hashPrime = 0x01000193
 const longestWord = 40
 const mostFound = 512
-const prefixBits = 17
-const placeBits = 13
-const placeMask = (1 << placeBits) - 1
 /** English words of at least this length count in every language. */
 const leastBorrowed = 6
 
-/** The words of one language. */
-type Table = {
-  /** By the high bits of a hash: a bit for each prefix of a word and one for each whole word. */
-  readonly prefixes: Int32Array
-  readonly wholes: Int32Array
-  /**
-   * Open addressing by the low bits of a hash: the hash, and the notion plus 1, with a flag above it that the word must
-   * end here.
-   */
-  readonly hashes: Int32Array
-  readonly means: Uint16Array
-}
+/** Above the number of a notion plus 1: the word must end here. */
 const isExact = 0x100
 
-const tables: Table[] = []
-const taskTables: Table[] = []
+/** By language. */
+const tables: WordTable[] = []
+const taskTables: WordTable[] = []
 
-function getTable(language: number, withTasks: boolean): Table {
+function getTable(language: number, withTasks: boolean): WordTable {
   const made = withTasks ? taskTables : tables
   const table = made[language] ?? madeTable(language, withTasks)
   made[language] = table
   return table
 }
 
-function madeTable(language: number, withTasks: boolean): Table {
-  const prefixes = new Int32Array(1 << (prefixBits - 5))
-  const wholes = new Int32Array(1 << (prefixBits - 5))
-  const hashes = new Int32Array(1 << placeBits)
-  const means = new Uint16Array(1 << placeBits)
+function madeTable(language: number, withTasks: boolean): WordTable {
+  const table = createWordTable()
   const put = (lines: readonly (readonly string[])[], least: number) => {
     for (const [name = '', ...words] of lines) {
       if (name === common) continue
       const notion = taskNotions.indexOf(name)
       if (notion < 0) throw new TypeError(`the lexicon has no notion "${name}"`)
       for (const written of words) {
-        const { units, mayGoOn } = foldWord(written, keepsAccents(language))
+        const { units, mayGoOn: isOpen } = foldWord(written, keepsAccents(language))
         if (units.length < least) continue
-        let hash = hashStart
-        for (const unit of units) {
-          hash = Math.imul(hash ^ unit, hashPrime)
-          set(prefixes, hash >>> (32 - prefixBits))
-        }
-        set(wholes, hash >>> (32 - prefixBits))
-        let place = hash & placeMask
-        while (means[place] !== 0 && hashes[place] !== hash) place = (place + 1) & placeMask
+        const place = enterWord(table, units)
         // The first meaning of a word counts, and the language's own before an English one.
-        if (means[place] !== 0) continue
-        hashes[place] = hash
-        means[place] = (notion + 1) | (mayGoOn ? 0 : isExact)
+        if (table.means[place] === 0) table.means[place] = (notion + 1) | (isOpen ? 0 : isExact)
       }
     }
   }
@@ -145,7 +127,7 @@ function madeTable(language: number, withTasks: boolean): Table {
   if (withTasks) putAll(taskWords, name)
   putAll(lists, neighbours[name] ?? '')
   if (language !== english) putAll(lists, 'en', leastBorrowed)
-  return { prefixes, wholes, hashes, means }
+  return table
 }
 
 /** Languages that borrow many words from another. */
@@ -154,10 +136,6 @@ const neighbours: Readonly<Record<string, string>> = { jv: 'id', uk: 'ru', fa: '
 /** In Vietnamese, a word without its tone mark is another word. */
 function keepsAccents(language: number): boolean {
   return language === vietnamese
-}
-
-function set(bits: Int32Array, bit: number): void {
-  bits[bit >> 5] = (bits[bit >> 5] ?? 0) | (1 << (bit & 31))
 }
 
 /**
@@ -185,7 +163,7 @@ export function createNotionReader(withEnglish = true, withTasks = false): Notio
     return count
   }
 
-  const walk = (end: number, { prefixes, wholes, hashes, means }: Table): number => {
+  const walk = (end: number, table: WordTable): number => {
     let count = 0
     let before = separator
     /** Number of letters of the current word if all of them may be a joined prefix; −1 = they belong to the word. */
@@ -200,17 +178,13 @@ export function createNotionReader(withEnglish = true, withTasks = false): Notio
       if (last === separator) joined = 0
       else joined = joined >= 0 && joined < mostJoined && isJoined(last) ? joined + 1 : -1
       if (joined < 0 && !standsAlone(unit)) continue
-      let hash = hashStart
+      let hash = emptyWord
       let best = 0
       let bestEnd = 0
       for (let to = from; to < end && to < from + longestWord; to++) {
         hash = Math.imul(hash ^ (text[to] ?? 0), hashPrime)
-        const bit = hash >>> (32 - prefixBits)
-        if (((prefixes[bit >> 5] ?? 0) & (1 << (bit & 31))) === 0) break
-        if (((wholes[bit >> 5] ?? 0) & (1 << (bit & 31))) === 0) continue
-        let place = hash & placeMask
-        while (means[place] !== 0 && hashes[place] !== hash) place = (place + 1) & placeMask
-        const meaning = means[place] ?? 0
+        if (!hasPrefix(table, hash)) break
+        const meaning = getMeaning(table, hash)
         if (meaning === 0) continue
         const next = text[to + 1] ?? separator
         if (next !== separator && (meaning & isExact) !== 0 && !(isSyllable(unit) && isParticle(next))) continue

@@ -1,5 +1,5 @@
 /** Normalizes letters for word lists: one case, no accents, one form of letters with several spellings. */
-import { filledTable, unitCount } from '../code-units.ts'
+import { filledTable, unitCount } from './code-units.ts'
 
 /** Not a letter. */
 export const separator = 32

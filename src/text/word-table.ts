@@ -1,0 +1,66 @@
+/**
+ * A table of words by the hashes of their letters (FNV-1a). A reader follows it letter by letter and leaves a word at the
+ * first beginning that no entry has, after some three letters for most.
+ */
+
+/** Hash of no letters, and what it is multiplied by for each. */
+export const emptyWord = 0x811c9dc5 | 0
+export const hashPrime = 0x01000193
+
+const prefixBits = 17
+const placeBits = 13
+const placeMask = (1 << placeBits) - 1
+
+export type WordTable = {
+  /** By the high bits of a hash: a bit for each beginning of an entry and one for each whole entry. */
+  readonly prefixes: Int32Array
+  readonly wholes: Int32Array
+  /** Open addressing by the low bits of a hash. A place without meaning is free. */
+  readonly hashes: Int32Array
+  readonly means: Int32Array
+}
+
+export function createWordTable(): WordTable {
+  return {
+    prefixes: new Int32Array(1 << (prefixBits - 5)),
+    wholes: new Int32Array(1 << (prefixBits - 5)),
+    hashes: new Int32Array(1 << placeBits),
+    means: new Int32Array(1 << placeBits),
+  }
+}
+
+/** Enters a word and returns its place, whose meaning the caller sets. */
+export function enterWord({ prefixes, wholes, hashes, means }: WordTable, units: readonly number[]): number {
+  let hash = emptyWord
+  for (const unit of units) {
+    hash = Math.imul(hash ^ unit, hashPrime)
+    set(prefixes, hash >>> (32 - prefixBits))
+  }
+  set(wholes, hash >>> (32 - prefixBits))
+  const place = findPlace(hashes, means, hash)
+  hashes[place] = hash
+  return place
+}
+
+function set(bits: Int32Array, bit: number): void {
+  bits[bit >> 5] = (bits[bit >> 5] ?? 0) | (1 << (bit & 31))
+}
+
+/** Returns false if no entry begins so. */
+export function hasPrefix({ prefixes }: WordTable, hash: number): boolean {
+  const bit = hash >>> (32 - prefixBits)
+  return ((prefixes[bit >> 5] ?? 0) & (1 << (bit & 31))) !== 0
+}
+
+/** Returns the meaning of a hash; 0 = no entry. */
+export function getMeaning({ wholes, hashes, means }: WordTable, hash: number): number {
+  const bit = hash >>> (32 - prefixBits)
+  if (((wholes[bit >> 5] ?? 0) & (1 << (bit & 31))) === 0) return 0
+  return means[findPlace(hashes, means, hash)] ?? 0
+}
+
+function findPlace(hashes: Int32Array, means: Int32Array, hash: number): number {
+  let place = hash & placeMask
+  while (means[place] !== 0 && hashes[place] !== hash) place = (place + 1) & placeMask
+  return place
+}
