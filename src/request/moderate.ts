@@ -31,10 +31,7 @@ export type ModeratedRequest = {
 }
 
 export type ModerateDeps = {
-  readonly moderation: Pick<
-    Moderation,
-    'screenMessages' | 'embeddedSteps' | 'moderation' | 'secrets' | 'leaksIn' | 'secretsIn'
-  >
+  readonly moderation: Pick<Moderation, 'screenMessages' | 'embeddedSteps' | 'moderation' | 'secrets' | 'leaksIn'>
   readonly log: Pick<Log, 'warn'>
 }
 
@@ -51,13 +48,15 @@ export function moderate(
   const { moderation } = deps
   refuseScreening(deps, chatRequest)
   const kinds = new Set<string>()
-  const addSecrets = (param: Param, verdict: Verdict, parts: readonly (Message | PromptDefinition)[]) => {
-    for (const kind of checkPart(moderation, param, verdict, parts)) kinds.add(kind)
+  const screen = (param: Param, parts: readonly (Message | PromptDefinition)[]) => {
+    const screening = moderation.screenMessages(parts)
+    if (screening.verdict === 'block') throw blockedBy(param, screening)
+    if (screening.secrets.length > 0 && moderation.secrets === 'block') throw secretsFound(param, screening.secrets)
+    for (const kind of screening.secrets) kinds.add(kind)
   }
-  addSecrets('messages', moderation.screenMessages(chatRequest.messages), chatRequest.messages)
+  screen('messages', chatRequest.messages)
   const definitions = collectDefinitions(chatRequest)
-  for (const definition of definitions)
-    addSecrets(definition.param, moderation.screenMessages([definition]), [definition])
+  for (const definition of definitions) screen(definition.param, [definition])
   const secrets = reportSecrets(deps, kinds, request.id)
   const clean = moderation.secrets === 'mask' && secrets.length > 0 ? masking(moderation, chatRequest) : chatRequest
   // The text that was checked here, or the masked one.
@@ -111,20 +110,6 @@ export async function moderateEmbedded(
 
 /** Field of the request: `messages`, `tools`, `response_format`, or another one. */
 type Param = string
-
-/** Returns the kinds of secrets in a part of the request. Throws if the part is blocked. */
-function checkPart(
-  moderation: ModerateDeps['moderation'],
-  param: Param,
-  verdict: Verdict,
-  parts: readonly (Message | PromptDefinition)[],
-): ReadonlySet<string> {
-  if (verdict.verdict === 'block') throw blockedBy(param, verdict)
-  const found = new Set<string>()
-  for (const part of parts) for (const kind of moderation.secretsIn(part)) found.add(kind)
-  if (found.size > 0 && moderation.secrets === 'block') throw secretsFound(param, found)
-  return found
-}
 
 /** Returns the error of a blocking verdict on a field of the request. */
 function blockedBy(param: Param, { layer, category, rule }: Verdict): GatewayError {
@@ -208,11 +193,11 @@ function cleaned(message: Message, clean: (text: string) => string): Message {
 }
 
 function refuseNamed(param: Param, leaks: readonly DetectedSecret[]): void {
-  if (leaks.length > 0) throw secretsFound(param, new Set(leaks.map(({ kind }) => kind)))
+  if (leaks.length > 0) throw secretsFound(param, [...new Set(leaks.map(({ kind }) => kind))])
 }
 
-function secretsFound(param: Param, kinds: ReadonlySet<string>): GatewayError {
-  return refusal(param, 'patterns', 'secrets', `found: ${[...kinds].join(', ')}`)
+function secretsFound(param: Param, kinds: readonly string[]): GatewayError {
+  return refusal(param, 'patterns', 'secrets', `found: ${kinds.join(', ')}`)
 }
 
 function refusal(param: Param, layer: string, category: string, detail: string | null): GatewayError {

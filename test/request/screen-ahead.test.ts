@@ -19,9 +19,9 @@ function screening() {
         *screenSteps(part: Message | PromptDefinition) {
           const text = part.role === 'tool' ? part.text : part.role === 'definition' ? part.texts.join('') : ''
           asked.push(`${part.role === 'definition' ? 'd' : text[0]}${text.length}`)
-          if (text.startsWith('!')) return blockVerdict('patterns', 'illegal', 0)
+          if (text.startsWith('!')) return { ...blockVerdict('patterns', 'illegal', 0), secrets: [] }
           for (let at = 0; at < text.length; at += 16_384) yield Math.min(16_384, text.length - at)
-          return allowVerdict
+          return { ...allowVerdict, secrets: [] }
         },
       },
       clock: { sleep: async () => void sleeps++ },

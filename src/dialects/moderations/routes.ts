@@ -124,7 +124,7 @@ const charactersPerShare = 65_536
 const shares = { perMinute: 64, burst: 128 }
 
 type ModerationsRouteDeps = Pick<ChatRouteDeps, 'getCaller' | 'bodies' | 'clock' | 'newRequestId'> & {
-  readonly moderation: Pick<Moderation, 'screenSteps' | 'secrets' | 'secretsIn'>
+  readonly moderation: Pick<Moderation, 'screenSteps' | 'secrets'>
   readonly limits: RateLimiterFactory
 }
 
@@ -179,7 +179,7 @@ function getTexts({ input }: ModerationsBody): readonly string[] {
 
 /** Calls `countShare` before each further share of characters, so that a rejected text is not read to its end. */
 async function moderate(
-  { screenSteps, secrets, secretsIn }: ModerationsRouteDeps['moderation'],
+  { screenSteps, secrets }: ModerationsRouteDeps['moderation'],
   texts: readonly string[],
   countShare: () => Promise<void>,
 ) {
@@ -192,7 +192,7 @@ async function moderate(
     for (; counted < characters; counted += charactersPerShare) await countShare()
     const message: Message = { role: 'user', content: [{ type: 'text', text }], name: null }
     const verdict = await getVerdict(screenSteps(message))
-    const holdsSecrets = secrets === 'block' && secretsIn(message).length > 0
+    const holdsSecrets = secrets === 'block' && verdict.secrets.length > 0
     results.push(toModerationResult(verdict, holdsSecrets))
   }
   return results

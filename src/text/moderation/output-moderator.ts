@@ -11,15 +11,12 @@ import {
   type StreamingModerator,
   type StreamingRules,
 } from './streaming-moderator.ts'
-import type { Verdict } from './text-moderator.ts'
+import type { CleanTexts, Verdict } from './text-moderator.ts'
 
 export type OutputModerationRules = StreamingRules & {
-  /** Cache of complete outputs that were clean; null = no cache. */
-  readonly known: CleanOutputs | null
+  /** Complete outputs that were clean, as the messages that they return as. */
+  readonly known: CleanTexts
 }
-
-/** Looks up a complete output by its digest, computed once. `keep` stores that the same output is clean. */
-export type CleanOutputs = (text: string) => { readonly isClean: boolean; keep(): void }
 
 /**
  * Screens one response; `mode` null = a JSON response, of which nothing is sent before its end. A class, because closures
@@ -129,14 +126,16 @@ export class OutputModerator {
     const whole = held?.shape.type === 'text' && this.lanes.size === 1 && !this.hasEnded ? held.waiting : ''
     this.hasEnded = true
     if (held === undefined || whole === '') return void this.flush(out)
-    const answer = this.rules.known?.(whole)
-    if (answer?.isClean || isSurelyClean(this.rules, whole)) {
+    const { known } = this.rules
+    const message = { role: 'assistant', text: whole, reasoning: null, toolCalls: [], name: null } as const
+    const isKnown = known.find(message) !== null
+    if (isKnown || isSurelyClean(this.rules, whole)) {
       this.lanes.clear()
       this.newest = null
       out.push({ ...held.shape, text: whole })
       this.cite(out)
     } else this.flush(out)
-    if (this.refusal === null && answer?.isClean === false) answer.keep()
+    if (this.refusal === null && !isKnown) known.keep(message, { score: 0, secrets: null })
   }
 
   /**

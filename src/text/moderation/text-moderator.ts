@@ -8,7 +8,8 @@ import { deobfuscatedVariants } from '../disguises/deobfuscate.ts'
 import type { HarmClassifier } from '../harm/harm-classifier.ts'
 import { extractHosts } from '../hosts/extract-hosts.ts'
 import { findBlockingRule, type ModerationRule, type ModerationRules, type TextKind } from '../rules/pattern-rules.ts'
-import { readSegments } from '../segments/segments.ts'
+import { getSegments } from '../segments/segments.ts'
+import { secretKindSteps } from './secret-detection.ts'
 import { joinedTurns } from './turns.ts'
 
 type ModerationLayer = 'patterns' | 'classifier' | 'urls'
@@ -26,8 +27,11 @@ export type Verdict = {
 /** Lookup of hosts that texts must not link to. */
 export type BlockedHosts = { isBlocked(host: string): boolean }
 
+/** The verdict on messages or definitions, and the kinds of the secrets in them. */
+export type Screening = Verdict & { readonly secrets: readonly string[] }
+
 /** Yields the characters of each reading that was judged; no step reads more than a piece. Returns the verdict. */
-export type Steps = Generator<number, Verdict, void>
+export type Steps<Result = Verdict> = Generator<number, Result, void>
 
 /** Moderation in process. */
 export type TextModerator = {
@@ -36,25 +40,28 @@ export type TextModerator = {
    * thousand times as long as a prompt.
    */
   embeddedSteps(text: string): Steps
-  /**
-   * Judges one message or definition piece by piece: yields the characters of each piece that was read, and returns the verdict. What
-   * was found clean is known afterwards.
-   */
-  screenSteps(part: Message | PromptDefinition): Steps
+  /** Judges one message or definition piece by piece. A clean one is known afterwards. */
+  screenSteps(part: Message | PromptDefinition): Steps<Screening>
   /**
    * Judges a conversation and definitions: returns the first block, or the highest score. Text that the model reads, such as
    * a tool result, is blocked for instructions in it, not for its topics. Definitions of tools and schemas skip the
    * classifier: it was trained on requests, and "Runs a command" or "Transfers money" look like requests to it.
    */
-  screenMessages(messages: readonly (Message | PromptDefinition)[]): Verdict
+  screenMessages(messages: readonly (Message | PromptDefinition)[]): Screening
 }
 
-/** Messages, joined turns and definitions that were found clean, with their score. */
-export type CleanMessages = {
+/** The result for a text that was found clean; `secrets` null = not searched. */
+export type CleanText = { readonly score: number; readonly secrets: readonly string[] | null }
+
+/** Messages, joined turns and definitions that were found clean. */
+export type CleanTexts = {
   /** null = not known. */
-  findScore(message: Digested): number | null
-  keep(message: Digested, score: number): void
+  find(message: Digested): CleanText | null
+  keep(message: Digested, clean: CleanText): void
 }
+
+/** How a text is judged: as a request, as text that a model reads, by the rules of requests, by those of data, or as an output. */
+type TextSort = TextKind | 'definition' | 'embedded' | 'output'
 
 /**
  * Creates a text moderator. An assistant message is judged like an output, so that an output that was sent is not
@@ -65,36 +72,32 @@ export function createTextModerator(options: {
   readonly hosts: BlockedHosts
   readonly classify: HarmClassifier['prompt']
   readonly answer: (text: string) => Verdict
-  readonly known: CleanMessages
+  readonly known: CleanTexts
 }): TextModerator {
-  const { rules, hosts, classify, known } = options
+  const { rules, hosts, classify, answer, known } = options
 
-  /** Text that the model reads describes many things but requests nothing. */
-  const ofTopic = (text: string, kind: TextKind) => (kind === 'prompt' ? classify(text) : { category: null, score: 0 })
-
-  const read = (text: string, kind: TextKind): Verdict => {
-    const rule = findBlockingRule(rules, text, kind)
-    const { category, score } = ofTopic(text, kind)
-    if (rule !== null) return blockVerdict('patterns', rule.category, score, rule)
-    if (category !== null) return blockVerdict('classifier', category, score)
-    if (containsBlockedHost(hosts, text)) return blockVerdict('urls', 'malicious_url', score)
-    return { ...allowVerdict, score }
+  const byTopic = (text: string): Verdict => {
+    const { category, score } = classify(text)
+    return category === null ? { ...allowVerdict, score } : blockVerdict('classifier', category, score)
   }
 
-  /** Judges a text and its variants by rules, and by hosts unless it is embedded, in pieces if it is long. */
-  function* ruleSteps(text: string, kind: TextKind | 'embedded'): Steps {
-    for (const piece of getPieces(text))
-      for (const scan of [piece, ...deobfuscatedVariants(piece)]) {
-        const verdict = kind === 'embedded' ? byPatterns(scan, 'data') : byRules(scan, kind)
-        if (verdict.verdict === 'block') return verdict
-        yield scan.length
-      }
-    return allowVerdict
+  const byRules = (text: string, kind: TextKind | 'embedded', score = 0): Verdict => {
+    const rule = findBlockingRule(rules, text, kind === 'embedded' ? 'data' : kind)
+    if (rule !== null) return blockVerdict('patterns', rule.category, score, rule)
+    if (kind === 'embedded' || !containsBlockedHost(hosts, text)) return allowVerdict
+    return blockVerdict('urls', 'malicious_url', score)
+  }
+
+  /** Judges a request by all layers, of which the rules come first. */
+  const byAll = (text: string): Verdict => {
+    const topic = byTopic(text)
+    const verdict = byRules(text, 'prompt', topic.score)
+    return verdict.layer === 'patterns' || (verdict.layer === 'urls' && topic.verdict === 'allow') ? verdict : topic
   }
 
   /** What a user pastes has no more authority than a tool result: orders to the model in it are not the user's. */
-  const ordersInMaterial = (text: string): Verdict | null => {
-    const { parts, material } = readSegments(text)
+  const ordersInMaterial = (text: string, of: Message | PromptDefinition): Verdict | null => {
+    const { parts, material } = getSegments(of, text)
     if (material < leastMaterial) return null
     for (const { kind, from, to } of parts) {
       if (kind !== 'material' || to - from < leastMaterial) continue
@@ -104,110 +107,87 @@ export function createTextModerator(options: {
     return null
   }
 
-  /** Judges a text of one piece by all layers, and its variants. */
-  const judge = (text: string, kind: TextKind): Verdict => {
-    let verdict = read(text, kind)
+  /** Judges a request of one piece by all layers, and its variants. */
+  const judge = (text: string, of: Message | PromptDefinition): Verdict => {
+    let verdict = byAll(text)
     if (verdict.verdict === 'block') return verdict
-    const pasted = kind === 'prompt' ? ordersInMaterial(text) : null
+    const pasted = ordersInMaterial(text, of)
     if (pasted !== null) return { ...pasted, score: verdict.score }
     // For a long text, usually code that only looks obfuscated, rules and hosts suffice.
     const longestRead = text.length <= longestReread ? longestReread : 0
     for (const scan of deobfuscatedVariants(text)) {
-      const other = scan.length <= longestRead ? read(scan, kind) : byRules(scan, kind)
+      const other = scan.length <= longestRead ? byAll(scan) : byRules(scan, 'prompt')
       if (other.verdict === 'block') return other
       verdict = louder(verdict, other)
     }
     return verdict
   }
 
-  /** Judges a text of several pieces. The classifier reads a bounded part of it. */
-  function* longSteps(text: string, kind: TextKind): Steps {
-    const { category, score } = ofTopic(text, kind)
-    if (category !== null) return blockVerdict('classifier', category, score)
-    const verdict = yield* ruleSteps(text, kind)
-    return { ...verdict, score }
+  /** Yields the verdict on each reading of a text, and its characters. */
+  function* verdicts(text: string, sort: Exclude<TextSort, 'prompt'>): Generator<readonly [Verdict, number], void> {
+    for (const piece of getPieces(text)) {
+      if (sort === 'output') yield [answer(piece), piece.length]
+      else
+        for (const scan of [piece, ...deobfuscatedVariants(piece)])
+          yield [byRules(scan, sort === 'definition' ? 'prompt' : sort), scan.length]
+    }
   }
 
-  /** Judges the texts of a message or definition: those of several pieces in steps, each other one at once. */
-  function* textSteps(texts: readonly string[], kind: TextKind | 'output' | 'definition'): Steps {
+  /** Judges a text of `of`, in pieces if it is long. Of a long request the classifier reads a bounded part. */
+  function* textSteps(text: string, sort: TextSort, of: Message | PromptDefinition | null = null): Steps {
     let verdict: Verdict = allowVerdict
-    for (const text of texts) {
-      let item: Verdict
-      if (kind === 'output') item = yield* outputSteps(text)
-      else if (kind === 'definition') item = yield* ruleSteps(text, 'prompt')
-      else if (isLong(text)) item = yield* longSteps(text, kind)
-      else {
-        item = judge(text, kind)
-        yield text.length
-      }
-      if (item.verdict === 'block') return item
-      verdict = louder(verdict, item)
+    if (sort === 'prompt') {
+      const isWhole = of !== null && !isLong(text)
+      verdict = isWhole ? judge(text, of) : byTopic(text)
+      yield isWhole ? text.length : 0
+      if (isWhole || verdict.verdict === 'block') return verdict
+    }
+    for (const [item, characters] of verdicts(text, sort === 'prompt' ? 'definition' : sort)) {
+      if (item.verdict === 'block') return sort === 'prompt' ? { ...item, score: verdict.score } : item
+      yield characters
     }
     return verdict
-  }
-
-  /** Judges an output in the history of a conversation. */
-  function* outputSteps(text: string): Steps {
-    for (const piece of getPieces(text)) {
-      const answer = options.answer(piece)
-      if (answer.verdict === 'block') return answer
-      yield piece.length
-    }
-    return allowVerdict
-  }
-
-  const byPatterns = (text: string, kind: TextKind): Verdict => {
-    const rule = findBlockingRule(rules, text, kind)
-    return rule === null ? allowVerdict : blockVerdict('patterns', rule.category, 0, rule)
-  }
-
-  const byRules = (text: string, kind: TextKind): Verdict => {
-    const verdict = byPatterns(text, kind)
-    if (verdict.verdict === 'block' || !containsBlockedHost(hosts, text)) return verdict
-    return blockVerdict('urls', 'malicious_url', 0)
   }
 
   /** Judges one message, without the turns around it, which `joinedTurns` covers, or one definition. */
-  function* partSteps(part: Message | PromptDefinition): Steps {
-    const score = known.findScore(part)
-    if (score !== null) return { ...allowVerdict, score }
-    const isDefinition = part.role === 'definition'
-    const verdict = yield* isDefinition
-      ? textSteps(part.texts, part.kind === 'data' ? 'data' : 'definition')
-      : textSteps(messageTexts(withReadArguments(part)), kinds[part.role])
-    if (verdict.verdict === 'block') return verdict
-    // Names and IDs have no topic, so the classifier does not read them.
-    const names = isDefinition ? [] : messageNames(part)
-    const named = names.length === 0 ? allowVerdict : yield* ruleSteps(names.join('\n'), 'data')
-    if (named.verdict === 'block') return named
-    known.keep(part, verdict.score)
-    return verdict
+  function* partSteps(part: Message | PromptDefinition): Steps<Screening> {
+    const clean = known.find(part)
+    let verdict: Verdict = clean === null ? allowVerdict : { ...allowVerdict, score: clean.score }
+    for (const [text, sort] of clean === null ? getTexts(part) : []) {
+      verdict = louder(verdict, yield* textSteps(text, sort, part))
+      if (verdict.verdict === 'block') break
+    }
+    const secrets = clean?.secrets ?? (yield* secretKindSteps(part))
+    if (clean?.secrets == null && verdict.verdict === 'allow') known.keep(part, { score: verdict.score, secrets })
+    return { ...verdict, secrets }
   }
 
   return {
     screenSteps: partSteps,
-    embeddedSteps: text => ruleSteps(text, 'embedded'),
+    embeddedSteps: text => textSteps(text, 'embedded'),
     screenMessages(messages) {
       let verdict: Verdict = allowVerdict
+      const secrets = new Set<string>()
       for (const message of messages) {
         const result = getResult(partSteps(message))
         if (result.verdict === 'block') return result
+        for (const kind of result.secrets) secrets.add(kind)
         verdict = louder(verdict, result)
       }
       for (const text of joinedTurns(messages)) {
         const turns = { role: 'turns', text } as const
-        if (known.findScore(turns) !== null) continue
-        const item = read(text, 'prompt')
-        if (item.verdict === 'block') return item
-        known.keep(turns, item.score)
+        if (known.find(turns) !== null) continue
+        const item = byAll(text)
+        if (item.verdict === 'block') return { ...item, secrets: [] }
+        known.keep(turns, { score: item.score, secrets: [] })
       }
-      return verdict
+      return { ...verdict, secrets: [...secrets] }
     },
   }
 }
 
 /** Runs all steps at once. */
-export function getResult<Result>(steps: Generator<number, Result, void>): Result {
+function getResult<Result>(steps: Steps<Result>): Result {
   let step = steps.next()
   while (step.done !== true) step = steps.next()
   return step.value
@@ -217,7 +197,7 @@ export function getResult<Result>(steps: Generator<number, Result, void>): Resul
 export const charactersPerTurn = 16_384
 
 /** Returns a function that runs steps to their verdict and waits for `pause` after each `charactersPerTurn` of all its calls. */
-export function createPacer(pause: () => Promise<void>): (steps: Steps) => Promise<Verdict> {
+export function createPacer(pause: () => Promise<void>): <Result>(steps: Steps<Result>) => Promise<Result> {
   let characters = 0
   return async steps => {
     let step = steps.next()
@@ -239,7 +219,7 @@ const longestReread = 1_000
 const leastMaterial = 16
 const ordering: ReadonlySet<string> = new Set(['jailbreak', 'prompt_injection'])
 
-const kinds: Readonly<Record<Message['role'], TextKind | 'output'>> = {
+const sorts: Readonly<Record<Message['role'], TextSort>> = {
   system: 'prompt',
   user: 'prompt',
   tool: 'data',
@@ -276,6 +256,14 @@ function argumentTexts(json: string): string {
   return [...texts, ...opaque, ...credentials].join('\n')
 }
 
+/** Returns the texts of a message or definition, and how each is judged. Names and IDs have no topic. */
+function getTexts(part: Message | PromptDefinition): readonly (readonly [text: string, sort: TextSort])[] {
+  if (part.role === 'definition') return part.texts.map(text => [text, part.kind === 'data' ? 'data' : 'definition'])
+  const names = messageNames(part)
+  const texts = messageTexts(withReadArguments(part)).map(text => [text, sorts[part.role]] as const)
+  return names.length === 0 ? texts : [...texts, [names.join('\n'), 'data']]
+}
+
 /** Returns a message with the arguments of its calls as texts. */
 function withReadArguments(message: Message): Message {
   if (message.role !== 'assistant' || message.toolCalls.length === 0) return message
@@ -284,5 +272,5 @@ function withReadArguments(message: Message): Message {
 }
 
 function louder(verdict: Verdict, other: Verdict): Verdict {
-  return other.score > verdict.score ? other : verdict
+  return other.verdict === 'block' || other.score > verdict.score ? other : verdict
 }

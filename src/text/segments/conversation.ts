@@ -4,7 +4,7 @@
  */
 import type { Message } from '../../core/chat/chat.ts'
 import { isHelperTask } from './phrases.ts'
-import { divide, readSegments, type Segments } from './segments.ts'
+import { getSegments, readSegments, type Segments } from './segments.ts'
 import { readTurn } from './turns.ts'
 
 export type LastTurn = {
@@ -30,8 +30,9 @@ export const turnsRead = 12
 /** Reads the last user turn of a conversation. */
 export function readLastTurn(messages: readonly Message[]): LastTurn {
   const at = messages.findLastIndex(({ role }) => role === 'user')
-  const text = getUserText(messages[at])
-  const segments = readSegments(text)
+  const message = messages[at]
+  const text = getUserText(message)
+  const segments = message === undefined ? readSegments(text) : getSegments(message, text)
   const task = readTask(messages)
   const isHelper = task !== '' && isHelperTask(task)
   const request = segments.request === '' ? task || text : segments.request
@@ -62,7 +63,7 @@ function earlierUserTexts(messages: readonly Message[], before: number): readonl
 function substantive(earlier: readonly string[]): readonly string[] {
   const found: string[] = []
   for (const [index, text] of earlier.entries()) {
-    const { request } = divide(text)
+    const { request } = readSegments(text)
     if (request === '') continue
     const { hasName, subjects, refers, edits } = readTurn(request)
     // A first turn has nothing to continue.

@@ -39,20 +39,19 @@ const longestLine = 280
 /** A shorter run of lines is no material by its looks. */
 const leastRun = 60
 
-let lastText: string | null = null
-let last: Segments | null = null
+/** The segments of messages, for as long as the messages are there: moderation reads what routing has read. */
+const known = new WeakMap<object, { readonly text: string; readonly segments: Segments }>()
 
-/** Returns the segments of a message. Repeating the last text, as moderation does after routing, returns the previous result. */
-export function readSegments(text: string): Segments {
-  if (last === null || text !== lastText) {
-    last = divide(text)
-    lastText = text
-  }
-  return last
+/** Returns the segments of a text of a message, which may have others. */
+export function getSegments(message: object, text: string): Segments {
+  const before = known.get(message)
+  if (before?.text === text) return before.segments
+  const segments = readSegments(text)
+  known.set(message, { text, segments })
+  return segments
 }
 
-/** Returns the segments of a message that no one else reads. */
-export function divide(text: string): Segments {
+export function readSegments(text: string): Segments {
   if (text.length <= longestLine && !text.includes('\n'))
     return withoutPayload(text, [{ kind: 'request', form: lineKinds.prose, from: 0, to: text.length }])
   const blocks = readBlocks(text)

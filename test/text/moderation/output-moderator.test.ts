@@ -14,7 +14,7 @@ const rules: OutputModerationRules = {
   hosts: { isBlocked: host => host === 'evil.example' || host.endsWith('.evil.example') },
   answer: text => ({ category: text.includes('vile words') ? 'hate' : null, score: 0.9 }),
   isHarmless: text => !text.includes('vile words'),
-  known: null,
+  known: { find: () => null, keep() {} },
 }
 
 function screened(pieces: readonly string[], mode: StreamMode | null, type: 'text' | 'tool_arguments' = 'text') {

@@ -1,18 +1,18 @@
 /** The moderation layers as one component for the pipeline, web access and the command line. */
 
-import type { Message, PromptDefinition, StreamMode } from '../../../core/chat/chat.ts'
-import type { Digested, KeyedDigests } from '../../../core/text/keyed-digests.ts'
+import type { StreamMode } from '../../../core/chat/chat.ts'
+import type { KeyedDigests } from '../../../core/text/keyed-digests.ts'
 import { createRecentMap, type RecentMap } from '../../../core/text/recent-map.ts'
 import type { HarmClassifier } from '../../harm/harm-classifier.ts'
 import { compileRules, type ModerationRules, moderationRules } from '../../rules/pattern-rules.ts'
-import { type CleanOutputs, type OutputModerationRules, OutputModerator } from '../output-moderator.ts'
-import { type DetectedSecret, detectSecrets, secretKindSteps } from '../secret-detection.ts'
+import { type OutputModerationRules, OutputModerator } from '../output-moderator.ts'
+import { type DetectedSecret, detectSecrets } from '../secret-detection.ts'
 import {
   allowVerdict,
-  type CleanMessages,
+  type CleanText,
+  type CleanTexts,
   containsBlockedHost,
   createTextModerator,
-  getResult,
   type TextModerator,
   type Verdict,
 } from '../text-moderator.ts'
@@ -20,7 +20,6 @@ import { type BlocklistDeps, openBlocklist } from './blocklist.ts'
 import { createExternalModeration, type ExternalModeration, type ModerationDeps } from './external-moderation.ts'
 import type { ModerationOptions } from './settings.ts'
 
-/** `screenSteps` searches for secrets too. */
 export type Moderation = TextModerator & {
   /** Returns true if a URL links to a blocked host. */
   isListed(address: string): boolean
@@ -28,8 +27,6 @@ export type Moderation = TextModerator & {
   readonly moderation: ExternalModeration | null
   readonly secrets: ModerationOptions['secrets']
   leaksIn(text: string): readonly DetectedSecret[]
-  /** Returns the kinds of secrets in a message or definition. */
-  secretsIn(message: Message | PromptDefinition): readonly string[]
   /** Creates an output moderator for one response; null = output moderation is off. */
   screenAnswer(mode: StreamMode | null): OutputModerator | null
   /** Fulfilled when the blocklists have been read. */
@@ -68,38 +65,24 @@ export function createModeration(deps: ModerationParts, settings: ModerationOpti
     allow: settings.allow,
   })
   const { classifier } = deps
-  const known = deps.digests === null ? unknown : createLookupCache(deps.digests, blocklist.version)
+  const known = deps.digests === null ? nothingKnown : createCleanTexts(deps.digests, blocklist.version)
   const { answer, isHarmless } = classifier
-  const answerRules: OutputModerationRules = { rules, hosts: blocklist, answer, isHarmless, known: null }
-  const shownRules: OutputModerationRules = { ...answerRules, known: known.answers }
+  const outputRules: OutputModerationRules = { rules, hosts: blocklist, answer, isHarmless, known }
   const screen = createTextModerator({
     rules,
     hosts: blocklist,
     classify: classifier.prompt,
-    answer: text => verdictOfAnswer(answerRules, text),
+    answer: text => verdictOfAnswer({ ...outputRules, known: nothingKnown }, text),
     known,
   })
-  function* secretSteps(part: Message | PromptDefinition): Generator<number, readonly string[], void> {
-    const found = known.findSecrets(part)
-    if (found !== null) return found
-    const kinds = yield* secretKindSteps(part)
-    known.keepSecrets(part, kinds)
-    return kinds
-  }
   const moderation = settings.moderation === null ? null : createExternalModeration(deps, settings.moderation)
   return {
     ...screen,
-    *screenSteps(part) {
-      const verdict = yield* screen.screenSteps(part)
-      yield* secretSteps(part)
-      return verdict
-    },
     isListed: address => containsBlockedHost(blocklist, address),
     moderation,
     secrets: settings.secrets,
     leaksIn: detectSecrets,
-    secretsIn: part => getResult(secretSteps(part)),
-    screenAnswer: mode => (settings.screenAnswers ? new OutputModerator(shownRules, mode) : null),
+    screenAnswer: mode => (settings.screenAnswers ? new OutputModerator(outputRules, mode) : null),
     ready: blocklist.ready,
     figures: () => ({
       blockedHosts: blocklist.size(),
@@ -109,13 +92,7 @@ export function createModeration(deps: ModerationParts, settings: ModerationOpti
   }
 }
 
-const unknown: CleanTextCache = {
-  findScore: () => null,
-  keep() {},
-  answers: () => ({ isClean: false, keep() {} }),
-  findSecrets: () => null,
-  keepSecrets() {},
-}
+const nothingKnown: CleanTexts = { find: () => null, keep() {} }
 
 /** Moderates a complete output, as found in the conversation history. */
 function verdictOfAnswer(rules: OutputModerationRules, text: string): Verdict {
@@ -127,54 +104,66 @@ function verdictOfAnswer(rules: OutputModerationRules, text: string): Verdict {
   return screen.hit() ?? allowVerdict
 }
 
-/**
- * Cache of recently moderated clean texts, so that a conversation that returns with every turn is checked once. In this
- * process's memory and keyed by digest, without content; cleared when a blocklist changes.
- */
-
-type CleanTextCache = CleanMessages & {
-  /** The same for outputs, which return as messages of the next turn. */
-  readonly answers: CleanOutputs
-  /** Returns the kinds of secrets that were found in a message; null = not known. */
-  findSecrets(message: Said): readonly string[] | null
-  keepSecrets(message: Said, kinds: readonly string[]): void
+/** Moderation whose layers can be replaced while requests run. A request in progress keeps the layers it began with. */
+type ReloadableModeration = Moderation & {
+  /** Uses `next` as soon as its blocklists are read, and then closes the layers before it. */
+  replace(next: Moderation): void
 }
 
-type Said = Message | PromptDefinition
+export function createReloadableModeration(first: Moderation): ReloadableModeration {
+  let current = first
+  let newest = first
+  return {
+    embeddedSteps: text => current.embeddedSteps(text),
+    screenSteps: part => current.screenSteps(part),
+    screenMessages: messages => current.screenMessages(messages),
+    isListed: address => current.isListed(address),
+    get moderation() {
+      return current.moderation
+    },
+    get secrets() {
+      return current.secrets
+    },
+    leaksIn: text => current.leaksIn(text),
+    screenAnswer: mode => current.screenAnswer(mode),
+    get ready() {
+      return current.ready
+    },
+    figures: () => current.figures(),
+    close() {
+      current.close()
+      if (newest !== current) newest.close()
+    },
+    replace(next) {
+      newest = next
+      void next.ready.then(() => {
+        // A later reload may have been faster.
+        if (newest !== next) return next.close()
+        current.close()
+        current = next
+      })
+    },
+  }
+}
 
 const maximumMessages = 50_000
 
-/** Creates an empty cache. `listsVersion` changes with the blocklists. */
-function createLookupCache(digests: KeyedDigests, listsVersion: () => number): CleanTextCache {
-  let scores: RecentMap<number> = createRecentMap(maximumMessages)
+/**
+ * Cache of recently moderated clean texts, so that a conversation that returns with every turn is checked once. In this
+ * process's memory and keyed by digest, without content; cleared when a blocklist changes, whose version `listsVersion` is.
+ */
+function createCleanTexts(digests: KeyedDigests, listsVersion: () => number): CleanTexts {
+  let texts: RecentMap<CleanText> = createRecentMap(maximumMessages)
   let version = listsVersion()
-  // Blocklists do not affect secrets, so this cache has no version.
-  const secrets = createRecentMap<readonly string[]>(maximumMessages)
-
-  const current = (): RecentMap<number> => {
+  const current = (): RecentMap<CleanText> => {
     if (version !== listsVersion()) {
-      scores = createRecentMap(maximumMessages)
+      texts = createRecentMap(maximumMessages)
       version = listsVersion()
     }
-    return scores
+    return texts
   }
-
-  const findScore = (message: Digested) => current().get(digests.of(message)) ?? null
-  const keep = (message: Digested, score: number) => current().set(digests.of(message), score)
-
   return {
-    findScore,
-    keep,
-    answers(text) {
-      const message = turn(text)
-      return { isClean: findScore(message) !== null, keep: () => keep(message, allowVerdict.score) }
-    },
-    findSecrets: message => secrets.get(digests.of(message)) ?? null,
-    keepSecrets: (message, kinds) => secrets.set(digests.of(message), kinds),
+    find: message => current().get(digests.of(message)) ?? null,
+    keep: (message, clean) => current().set(digests.of(message), clean),
   }
-}
-
-/** Returns an output as the message that the client will send back. */
-function turn(text: string): Message {
-  return { role: 'assistant', text, reasoning: null, toolCalls: [], name: null }
 }
