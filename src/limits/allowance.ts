@@ -4,7 +4,7 @@
  * of the limit. Tokens and cost are thus never over; a request is admitted whole or not at all.
  */
 import type { Limits } from '../core/limits/plans.ts'
-import { getCounterName, noScopes, type Scope, type ScopeLimits } from '../core/limits/scopes.ts'
+import { getCounterName, type Scope, type ScopeLimits } from '../core/limits/scopes.ts'
 import { formatDay } from '../core/text/utc-days.ts'
 import { type DailyUsage, nothing } from '../core/usage/usage-record.ts'
 import { allowanceMarginMs, allowanceMs, renewMs, useMs } from './constants.ts'
@@ -54,7 +54,7 @@ export function newOwnAccount(now: number): OwnAccount {
 
 /** Notes a request that Redis has admitted. */
 export function noteAdmitted(own: OwnAccount, request: AdmissionRequest, reservation: Reservation, now: number): void {
-  addScopes(own, request.scopes ?? noScopes, now)
+  addScopes(own, request.scopes, now)
   reserve(own, request, reservation, now)
   for (const { use } of getAllowances(own, request)) {
     const [newest] = use
@@ -73,10 +73,7 @@ function addScopes({ scopes: counted }: OwnAccount, scopes: readonly Scope[], no
 }
 
 /** Returns the allowances that a request uses: the account's, and those of scopes that limit amounts. */
-export function getAllowances(
-  own: OwnAccount,
-  { limits, scopes = noScopes }: Pick<AdmissionRequest, 'limits' | 'scopes'>,
-) {
+export function getAllowances(own: OwnAccount, { limits, scopes }: Pick<AdmissionRequest, 'limits' | 'scopes'>) {
   const found = [getAllowance(own, '', { ...limits, monthlyCostMicrocents: null })]
   for (const scope of scopes) {
     const { dailyTokens, dailyCostMicrocents, monthlyCostMicrocents } = scope.limits
@@ -105,7 +102,7 @@ export function decideFromAllowance(
   { now, monotonic, instances }: { readonly now: number; readonly monotonic: number; readonly instances: number },
 ): Grant | null {
   if (monotonic - own.countedAt > allowanceMs - allowanceMarginMs) return null
-  addScopes(own, request.scopes ?? noScopes, now)
+  addScopes(own, request.scopes, now)
   const share = <T extends number | null>(limit: T) => (limit === null ? limit : Math.ceil(limit / instances))
   const getShares = <T extends Limits | ScopeLimits>(of: T) => ({
     ...of,
@@ -116,7 +113,7 @@ export function decideFromAllowance(
     monthlyCostMicrocents: null,
   })
   const limits = getShares(request.limits)
-  const scopes = (request.scopes ?? noScopes).map(scope => ({ ...scope, limits: getShares(scope.limits) }))
+  const scopes = request.scopes.map(scope => ({ ...scope, limits: getShares(scope.limits) }))
   const state = getCounterState(own, scopes, now)
   if (state === null) return null
   const granted = decide(state, { ...request, limits, scopes, fairShare: false }, now)

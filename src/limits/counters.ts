@@ -4,7 +4,7 @@
  */
 import type { Limits, QuotaStatus } from '../core/limits/plans.ts'
 import { createWindowLog, type SlidingWindowLog } from '../core/limits/rate-limits.ts'
-import { getCounterName, getMonth, noScopes, type Scope, type ScopeUsage } from '../core/limits/scopes.ts'
+import { getCounterName, getMonth, type Scope, type ScopeUsage } from '../core/limits/scopes.ts'
 import { dayMs, formatDay, untilMidnight } from '../core/text/utc-days.ts'
 import type { DailyUsage } from '../core/usage/usage-record.ts'
 import { minuteMs } from './constants.ts'
@@ -62,18 +62,21 @@ export type CounterState = {
 export function getCounterState(account: AccountCounters, scopes: readonly Scope[], now: number): CounterState | null {
   const day = formatDay(getAccountTime(account.own, now))
   const counted: (Scope & { counters: Counters })[] = []
-  for (const { name, limits } of scopes) {
-    const counters = account.scopes.get(getCounterName({ name, limits }))
+  for (const scope of scopes) {
+    const counters = account.scopes.get(getCounterName(scope))
     if (counters === undefined) return null
-    counted.push({ name, limits, counters })
+    beginDay(counters, day)
+    counted.push({ name: scope.name, limits: scope.limits, counters })
   }
-  for (const counters of [account.own, ...counted.map(scope => scope.counters)]) {
-    if (counters.day >= day) continue
-    Object.assign(counters, { day, tokens: 0, microcents: 0 })
-    const month = getMonth(day)
-    if (counters.month < month) Object.assign(counters, { month, monthMicrocents: 0 })
-  }
+  beginDay(account.own, day)
   return { own: account.own, scopes: counted }
+}
+
+function beginDay(counters: Counters, day: number): void {
+  if (counters.day >= day) return
+  Object.assign(counters, { day, tokens: 0, microcents: 0 })
+  const month = getMonth(day)
+  if (counters.month < month) Object.assign(counters, { month, monthMicrocents: 0 })
 }
 
 /** What a request is granted and what that reserves: tokens, and money in 1e-8 USD. */
@@ -93,7 +96,7 @@ export function toReservation(
 /** Counts an admitted request, and returns it as an open one. */
 export function reserve(
   account: AccountCounters,
-  { limits, scopes = noScopes }: Pick<AdmissionRequest, 'limits' | 'scopes'>,
+  { limits, scopes }: Pick<AdmissionRequest, 'limits' | 'scopes'>,
   reservation: Reservation,
   now: number,
 ): OpenReservation {
@@ -102,8 +105,7 @@ export function reserve(
   account.own.requests.add(now)
   for (const scope of scopes)
     if (scope.limits.requestsPerMinute !== null) account.scopes.get(getCounterName(scope))?.requests.add(now)
-  for (const counters of listCounters(account, open)) counters.open++
-  addUsage(account, open, { tokens: reservation.reservedTokens, microcents: reservation.reservedMicrocents })
+  addUsage(account, open, { tokens: reservation.reservedTokens, microcents: reservation.reservedMicrocents }, 1)
   account.reservations.set(reservation.requestId, open)
   return open
 }
@@ -112,31 +114,38 @@ export function reserve(
 export function releaseReservation(account: AccountCounters, held: OpenReservation, spent: DailyUsage): void {
   const { reservation, isLapsed } = held
   const reserved = isLapsed ? 0 : 1
-  addUsage(account, held, {
-    tokens: spent.tokens - reserved * reservation.reservedTokens,
-    microcents: spent.microcents - reserved * reservation.reservedMicrocents,
-  })
-  if (!isLapsed) for (const counters of listCounters(account, held)) counters.open--
+  const tokens = spent.tokens - reserved * reservation.reservedTokens
+  addUsage(
+    account,
+    held,
+    { tokens, microcents: spent.microcents - reserved * reservation.reservedMicrocents },
+    -reserved,
+  )
 }
 
-/** Adds to the counters of a request's day: those of its account and of its scopes. */
+/** Adds to the counters of a request's day, and to its concurrent requests: those of its account and of its scopes. */
 export function addUsage(
-  account: AccountCounters,
+  { own, scopes }: AccountCounters,
   held: Pick<OpenReservation, 'scopes'> & { readonly reservation: Pick<Reservation, 'day'> },
-  { tokens, microcents }: DailyUsage,
+  used: DailyUsage,
+  open = 0,
 ): void {
   const { day } = held.reservation
-  for (const counters of listCounters(account, held)) {
-    if (counters.day === day) {
-      counters.tokens += tokens
-      counters.microcents += microcents
-    }
-    if (counters.month === getMonth(day)) counters.monthMicrocents += microcents
+  addTo(own, day, used, open)
+  for (const scope of held.scopes) {
+    const counters = scopes.get(getCounterName(scope))
+    if (counters !== undefined) addTo(counters, day, used, open)
   }
 }
 
-function listCounters({ own, scopes }: AccountCounters, held: Pick<OpenReservation, 'scopes'>): Counters[] {
-  return [own, ...held.scopes.flatMap(scope => scopes.get(getCounterName(scope)) ?? [])]
+function addTo(counters: Counters, day: number, { tokens, microcents }: DailyUsage, open: number): void {
+  counters.open += open
+  if (counters.day === day) {
+    counters.tokens += tokens
+    counters.microcents += microcents
+  }
+  // The month of counters is that of their day.
+  if (counters.day === day || counters.month === getMonth(day)) counters.monthMicrocents += microcents
 }
 
 /** Counters of an account that its quota status needs. Times are epoch milliseconds of this process. */
@@ -179,8 +188,12 @@ export function toQuotaStatus(counted: StatusCounters | null, limits: Limits, no
 export function getQuotaStatus({ own }: AccountCounters, limits: Limits, now: number): QuotaStatus {
   const { requests, day, tokens, microcents, open } = own
   const minuteEndsAt = now + requests.waitUntilEmpty(now)
-  const counted = { requests: requests.count(now), minuteEndsAt, day, dayEndsAt: (day + 1) * dayMs }
-  return toQuotaStatus({ ...counted, tokens, microcents, open }, limits, now)
+  const dayEndsAt = (day + 1) * dayMs
+  return toQuotaStatus(
+    { requests: requests.count(now), minuteEndsAt, day, dayEndsAt, tokens, microcents, open },
+    limits,
+    now,
+  )
 }
 
 const left = (limit: number, used: number) => Math.max(0, limit - used)

@@ -23,7 +23,7 @@ import {
   toReservation,
 } from './counters.ts'
 import { allows, type Decision, decide } from './decide.ts'
-import type { Admission, AdmissionRequest, LimitReached, Meter } from './meter.ts'
+import type { Admission, AdmissionRequest, Meter } from './meter.ts'
 import { type CheckpointStore, OpenRequests, type RecordJournal } from './usage-records.ts'
 
 export type MemoryMeterOptions = {
@@ -63,7 +63,7 @@ export function createMemoryMeter(options: MemoryMeterOptions): Meter {
     accounts.get(accountId) ?? runOnce(seeding, accountId, () => loadAccount(accountId))
 
   /** Loads the account and the scopes of a request that this process does not count yet. */
-  const load = async ({ accountId, scopes = noScopes }: AdmissionRequest): Promise<void> => {
+  const load = async ({ accountId, scopes }: AdmissionRequest): Promise<void> => {
     const account = await getAccount(accountId)
     const missing = scopes.filter(scope => !account.scopes.has(getCounterName(scope)))
     if (missing.length === 0) return
@@ -85,7 +85,7 @@ export function createMemoryMeter(options: MemoryMeterOptions): Meter {
   ): { readonly account: AccountCounters; readonly decided: Decision } | null => {
     const account = accounts.get(request.accountId)
     if (account === undefined) return null
-    const state = getCounterState(account, request.scopes ?? noScopes, now)
+    const state = getCounterState(account, request.scopes, now)
     if (state === null) return null
     requests.mustBeWritable()
     account.usedAt = now
@@ -94,39 +94,35 @@ export function createMemoryMeter(options: MemoryMeterOptions): Meter {
       : { account, decided: decide(state, request, now) }
   }
 
-  const admit = (request: AdmissionRequest): Admission | null => {
+  /** Admits or rejects at once; null = the account or a scope is not loaded. */
+  const admitNow = (request: AdmissionRequest): Admission | null => {
     const now = clock.now()
-    const { limits, accountId } = request
-    const known = accounts.get(accountId)
     const before = requests.find(request)
-    if (known !== undefined && before !== undefined)
-      return { admitted: true, reservation: before, quotaStatus: getQuotaStatus(known, limits, now) }
+    if (before !== undefined) return { admitted: true, reservation: before }
     const made = decision(request, now)
     if (made === null) return null
     const { account, decided } = made
-    if ('code' in decided) return { admitted: false, ...decided, quotaStatus: getQuotaStatus(account, limits, now) }
+    if ('code' in decided) return { admitted: false, ...decided }
     const { reservation } = reserve(account, request, toReservation(account, request, decided, now), now)
-    return { admitted: true, reservation, quotaStatus: getQuotaStatus(account, limits, now) }
-  }
-
-  /** Calls `decideNow` with everything loaded that the request counts in. Mostly at once. */
-  const loaded = async <T>(request: AdmissionRequest, decideNow: () => T | null): Promise<T> => {
-    let decided = decideNow()
-    while (decided === null) {
-      await load(request)
-      decided = decideNow()
-    }
-    return decided
+    return { admitted: true, reservation }
   }
 
   return {
-    admit: request => loaded(request, () => admit(request)),
+    async admit(request) {
+      for (;;) {
+        const admission = admitNow(request)
+        if (admission !== null) return admission
+        await load(request)
+      }
+    },
 
-    check: request =>
-      loaded(request, () => {
+    async check(request) {
+      for (;;) {
         const made = decision(request, clock.now())
-        return made && { reached: 'code' in made.decided ? made.decided : null }
-      }).then(({ reached }) => reached satisfies LimitReached | null),
+        if (made !== null) return 'code' in made.decided ? made.decided : null
+        await load(request)
+      }
+    },
 
     raise(reservation, reservedTokens, reservedMicrocents) {
       const account = accounts.get(reservation.accountId)
@@ -149,11 +145,11 @@ export function createMemoryMeter(options: MemoryMeterOptions): Meter {
       return Promise.resolve(held.reservation)
     },
 
-    async settle(settlement) {
-      const { accountId, day } = settlement.reservation
-      const account = accounts.get(accountId) ?? newAccount(day, nothing, clock.now())
-      const limits = await requests.settle(settlement, (open, spent) => releaseReservation(account, open, spent))
-      return getQuotaStatus(account, limits, clock.now())
+    settle(settlement) {
+      const account = accounts.get(settlement.reservation.accountId)
+      return requests.settle(settlement, (open, spent) => {
+        if (account !== undefined) releaseReservation(account, open, spent)
+      })
     },
 
     async charge(record) {

@@ -13,8 +13,8 @@ export type AdmissionRequest = {
   readonly requestId: string
   readonly accountId: string
   readonly limits: Limits
-  /** Its limited key and tags, at most `maximumScopes`; absent = none. */
-  readonly scopes?: readonly Scope[]
+  /** Its limited key and tags, at most `maximumScopes`. */
+  readonly scopes: readonly Scope[]
   /** Upper estimate. */
   readonly inputTokens: number
   /** Requested output cap per choice. */
@@ -31,8 +31,8 @@ export type AdmissionRequest = {
   readonly outputPrice: number
   /** Integer of 1e-8 USD in addition to tokens (web search, page fetches). */
   readonly extraMicrocents: number
-  /** Digest of a conversation whose note is asked for; absent = none. */
-  readonly conversation?: string
+  /** Digest of a conversation whose note is asked for; null = none. */
+  readonly conversation: string | null
 }
 
 /**
@@ -63,7 +63,6 @@ export type Admission =
   | {
       readonly admitted: true
       readonly reservation: Reservation
-      readonly quotaStatus: QuotaStatus
       /** The text of a note, perhaps of another conversation; absent = none. */
       readonly note?: string
     }
@@ -73,7 +72,6 @@ export type Admission =
       readonly retryAfterMs: number
       /** Name of the scope whose limit was reached; null = the account. */
       readonly scope: string | null
-      readonly quotaStatus: QuotaStatus
     }
 
 /** Why a request is rejected. */
@@ -119,7 +117,7 @@ export type Meter = {
   /** Increases a reservation for a more expensive fallback, all or nothing; null = the account cannot pay for it. */
   raise(reservation: Reservation, reservedTokens: number, reservedMicrocents: number): Promise<Reservation | null>
   /** Settles once per request ID; repeating it changes nothing. Resolves when the record is durable. */
-  settle(settlement: Settlement): Promise<QuotaStatus>
+  settle(settlement: Settlement): Promise<void>
   /**
    * Counts usage that no reservation of this meter covers, without a request or a place among the concurrent ones. Resolves when
    * the record is durable. Called once per request ID.

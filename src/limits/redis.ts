@@ -4,7 +4,7 @@
  */
 import { runOnce } from '../core/jobs/repeating.ts'
 import { type LimitKeys, RedisUnavailableError, type Script } from '../core/limits/redis.ts'
-import { getCounterName, noScopes, type Scope, type ScopeUsage, untilNextMonth } from '../core/limits/scopes.ts'
+import { getCounterName, type Scope, type ScopeUsage, untilNextMonth } from '../core/limits/scopes.ts'
 import type { Clock } from '../core/ports.ts'
 import { formatDay, untilMidnight } from '../core/text/utc-days.ts'
 import { type DailyUsage, nothing } from '../core/usage/usage-record.ts'
@@ -213,7 +213,7 @@ export function createRedisStore(options: RedisStoreOptions, generation: (partit
   }
 
   const decide = async (request: AdmissionRequest, send: typeof admissions): Promise<RedisDecision> => {
-    const { accountId, scopes = noScopes } = request
+    const { accountId, scopes } = request
     const values = [accountId, ...admitValues(request)] as const
     for (let tries = 0; tries < 4; tries++) {
       const reply = await send(values)
@@ -239,6 +239,7 @@ export function createRedisStore(options: RedisStoreOptions, generation: (partit
         accountId,
         limits: { ...limits, requestsPerMinute: unreached, concurrentRequests: unreached },
         scopes: scopes.map(({ name, limits: own }) => ({ name, limits: { ...own, ...uncounted } })),
+        conversation: null,
       }
       const amounts = [whole(outputCap), whole(tokens), whole(microcents), '0', '']
       const reply = await admissions([accountId, ...toValues(request, amounts)])
@@ -255,7 +256,7 @@ export function createRedisStore(options: RedisStoreOptions, generation: (partit
       spent: DailyUsage,
       { detail, note }: { readonly detail: string; readonly note: ConversationNote | null },
     ) {
-      const noted = [getNoteField(note?.name), note?.getText() ?? '']
+      const noted = [getNoteField(note?.name ?? null), note?.getText() ?? '']
       const used = [whole(spent.tokens), whole(spent.microcents)]
       const reply = await settlements([accountId, requestId, ...used, detail, ...noted])
       if (reply[0] !== 1) return null
@@ -312,7 +313,7 @@ export function createRedisStore(options: RedisStoreOptions, generation: (partit
 }
 
 /** Returns the field of a conversation's note: one of 4,096, by two characters of base64. Empty = it has none. */
-const getNoteField = (name = '') => name.slice(0, 2)
+const getNoteField = (name: string | null) => name?.slice(0, 2) ?? ''
 
 /** Returns a number in the form that the scripts expect. */
 const whole = (number: number) => String(Math.round(number))
@@ -355,7 +356,7 @@ function toValues(
   {
     requestId,
     limits,
-    scopes = noScopes,
+    scopes,
     conversation,
   }: Pick<AdmissionRequest, 'requestId' | 'limits' | 'scopes' | 'conversation'>,
   amounts: readonly string[],
@@ -402,7 +403,7 @@ function toDecision(
   const waitMs = outcome === 'monthly_cost_exceeded' ? untilNextMonth(at) : wait
   return {
     outcome,
-    scope: scopes?.[place - 1]?.name ?? null,
+    scope: scopes[place - 1]?.name ?? null,
     retryAfterMs: Math.max(1, Math.ceil(waitMs)),
     reservation: { requestId, accountId, outputCap, reservedTokens, reservedMicrocents, day },
     counted: { requests, minuteEndsAt: now + resetMs, ...toDayCounters(at, now), tokens, microcents, open },

@@ -7,6 +7,7 @@
 import { intervalTimer } from '../core/jobs/repeating.ts'
 import type { Limits } from '../core/limits/plans.ts'
 import { RedisUnavailableError } from '../core/limits/redis.ts'
+import { noScopes } from '../core/limits/scopes.ts'
 import type { ServiceDeadlines } from '../core/request/deadlines.ts'
 import { maximumAccounts, setBounded } from '../core/text/recent-map.ts'
 import { formatDay } from '../core/text/utc-days.ts'
@@ -114,19 +115,16 @@ export class SharedMeter implements Meter {
   }
 
   async admit(request: AdmissionRequest): Promise<Admission> {
-    const { accountId, limits } = request
     const before = this.requests.find(request)
-    if (before !== undefined)
-      return { admitted: true, reservation: before, quotaStatus: this.status(accountId, limits) }
+    if (before !== undefined) return { admitted: true, reservation: before }
     this.requests.mustBeWritable()
     const decided = await this.decided(request, 'admit')
     if (decided === null) return this.admitFromAllowance(request)
     const { outcome, scope, retryAfterMs, reservation, note } = decided
-    const quotaStatus = this.status(accountId, limits)
     if (outcome === 'allocated') throw undecided('other instances hold the remaining amounts')
-    if (outcome !== 'admitted') return { admitted: false, code: outcome, scope, retryAfterMs, quotaStatus }
-    noteAdmitted(this.own(accountId), request, reservation, this.options.clock.now())
-    return { admitted: true, reservation, quotaStatus, ...(note === null ? {} : { note }) }
+    if (outcome !== 'admitted') return { admitted: false, code: outcome, scope, retryAfterMs }
+    noteAdmitted(this.own(request.accountId), request, reservation, this.options.clock.now())
+    return { admitted: true, reservation, ...(note === null ? {} : { note }) }
   }
 
   async check(request: AdmissionRequest): Promise<LimitReached | null> {
@@ -164,13 +162,9 @@ export class SharedMeter implements Meter {
     return raised.reservation
   }
 
-  async settle(settlement: Settlement): Promise<QuotaStatus> {
-    const { accountId } = settlement.reservation
+  settle(settlement: Settlement): Promise<void> {
     const { note = null } = settlement
-    const limits = await this.requests.settle(settlement, (open, spent) =>
-      this.settleInRedis(this.end(open, spent), note),
-    )
-    return this.status(accountId, limits)
+    return this.requests.settle(settlement, (open, spent) => this.settleInRedis(this.end(open, spent), note))
   }
 
   /** Settles requests that an earlier process left in its journal and may not have settled. Counts none of them twice. */
@@ -333,12 +327,11 @@ export class SharedMeter implements Meter {
   }
 
   private admitFromAllowance(request: AdmissionRequest): Admission {
-    const { accountId, limits } = request
     const grant = this.fromAllowance(request)
     if (grant === null) throw undecided('Redis is away, and the allowance does not cover the request')
     this.pending.delete(request.requestId)
-    const reservation = reserveFromAllowance(this.own(accountId), request, grant, this.options.clock.now())
-    return { admitted: true, reservation, quotaStatus: this.status(accountId, limits) }
+    const own = this.own(request.accountId)
+    return { admitted: true, reservation: reserveFromAllowance(own, request, grant, this.options.clock.now()) }
   }
 
   /** Counts the end of a request here. Returns its settlement in Redis. */
@@ -437,6 +430,7 @@ const unlimited = {
     dailyTokens: unreached,
     dailyCostMicrocents: unreached,
   },
+  scopes: noScopes,
   inputTokens: 0,
   outputTokens: 1,
   choices: 1,
@@ -444,6 +438,7 @@ const unlimited = {
   inputPrice: 0,
   outputPrice: 0,
   extraMicrocents: 0,
+  conversation: null,
 } as const
 
 function undecided(detail: string): GatewayError {

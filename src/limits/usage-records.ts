@@ -3,7 +3,6 @@
  * before its end. A request settles once by its ID, whichever store counts it.
  */
 import { whenNeeded } from '../core/jobs/repeating.ts'
-import { type Limits, zeroLimits } from '../core/limits/plans.ts'
 import { createRecentMap, setBounded } from '../core/text/recent-map.ts'
 import { dayMs } from '../core/text/utc-days.ts'
 import type { DailyUsage, UsageRecord } from '../core/usage/usage-record.ts'
@@ -55,13 +54,13 @@ export type RecordJournal = {
 }
 
 /** Writes a record and resolves when it is on disk or in Postgres. Throws `service_unavailable` after `durableMs`. */
-async function writeDurably(journal: RecordJournal, record: UsageRecord): Promise<void> {
-  await journal.appendTogether(record).catch(() => untilDurable(journal, record.request_id))
+function writeDurably(journal: RecordJournal, record: UsageRecord): Promise<void> {
+  return journal.appendTogether(record).catch(() => untilDurable(journal, record.request_id))
 }
 
 /** Resolves when the record of a request is durable. Throws like `writeDurably`. */
-async function untilDurable(journal: RecordJournal, requestId: string): Promise<void> {
-  await journal.untilDurable(requestId, durableMs).catch(() => {
+function untilDurable(journal: RecordJournal, requestId: string): Promise<void> {
+  return journal.untilDurable(requestId, durableMs).catch(() => {
     throw journalGone()
   })
 }
@@ -83,7 +82,7 @@ export type CheckpointStore = {
 /** The accounts of a meter, with their open requests. */
 export class OpenRequests<Account extends Pick<AccountCounters, 'reservations'>> {
   readonly accounts = new Map<string, Account>()
-  private readonly settled = createRecentMap<Pick<OpenReservation, 'reservation' | 'limits'>>(maximumSettled)
+  private readonly settled = createRecentMap<Reservation>(maximumSettled)
   private readonly lapsed = new Map<string, OpenReservation>()
   private readonly changed = new Map<string, OpenReservation>()
   private readonly ended: string[] = []
@@ -105,34 +104,31 @@ export class OpenRequests<Account extends Pick<AccountCounters, 'reservations'>>
 
   /** Returns the reservation of a request that was admitted before. */
   find(request: Pick<Reservation, 'accountId' | 'requestId'>): Reservation | undefined {
-    return (this.getOpen(request) ?? this.settled.get(request.requestId))?.reservation
+    return this.getOpen(request)?.reservation ?? this.settled.get(request.requestId)
   }
 
   /**
-   * Ends a request, which `count` counts. Returns its limits when the record is durable and it is counted. A request that has ended
-   * changes nothing.
+   * Ends a request, which `count` counts. Resolves when the record is durable and it is counted. A request that has ended changes
+   * nothing.
    */
   async settle(
     settlement: Settlement,
     count: (open: OpenReservation, spent: DailyUsage) => Promise<void> | void,
-  ): Promise<Limits> {
+  ): Promise<void> {
     const { accountId, requestId } = settlement.reservation
     const open = this.getOpen(settlement.reservation)
-    if (open === undefined) {
-      await untilDurable(this.journal, requestId)
-      return this.settled.get(requestId)?.limits ?? zeroLimits
-    }
+    if (open === undefined) return untilDurable(this.journal, requestId)
     // Removed first, so that any later failure leaves it released and settled once. It is open or in the journal: nothing is
     // awaited between.
     this.accounts.get(accountId)?.reservations.delete(requestId)
     this.lapsed.delete(requestId)
-    const { reservation, limits } = open
-    this.settled.set(requestId, { reservation, limits })
+    const { reservation } = open
+    this.settled.set(requestId, reservation)
     const spent = spentBy(settlement, reservation)
     const counted = count(open, spent)
-    await Promise.all([writeDurably(this.journal, getRecord(settlement.record, open, spent)), counted])
+    const written = writeDurably(this.journal, getRecord(settlement.record, open, spent))
+    await (counted === undefined ? written : Promise.all([written, counted]))
     this.endCheckpoints(open)
-    return limits
   }
 
   /** Writes a record of usage without a reservation. Resolves when it is durable. */

@@ -8,7 +8,7 @@ import { highestPrices, toUsd } from '../core/usage/money.ts'
 import { highestSourceCharges } from '../core/usage/source-charges.ts'
 import { GatewayError } from '../core/validation/errors.ts'
 import type { CacheAffinityTracker } from '../learning/cache-affinity.ts'
-import type { Admission, AdmissionRequest, LimitErrorCode, LimitReached, Meter, Reservation } from '../limits/meter.ts'
+import type { AdmissionRequest, LimitErrorCode, LimitReached, Meter, Reservation } from '../limits/meter.ts'
 import { noWeb, type WebPlan, type WebUse } from '../web/web-plan.ts'
 import { highestUsage, reservedInput, reservedTerms } from './affordable.ts'
 import type { AdmittedRequest } from './progress.ts'
@@ -28,7 +28,7 @@ type Admitted = {
 }
 
 export type AdmitDeps = {
-  readonly meter: Pick<Meter, 'admit' | 'raise'>
+  readonly meter: Pick<Meter, 'admit' | 'raise' | 'quotaStatus'>
   readonly ties: Pick<CacheAffinityTracker, 'nameShared' | 'adopt'>
   readonly clock: Pick<Clock, 'now'>
   readonly config: { readonly defaultMaxOutputTokens: number }
@@ -43,18 +43,17 @@ export async function admit(deps: AdmitDeps, input: AdmissionInput): Promise<Adm
   const { caller, plan } = input
   checkPaid(deps, caller)
   const conversation = plan.turn === null ? null : deps.ties.nameShared(caller.accountId, input.request)
-  const asked = { ...toAdmissionRequest(deps, input), ...(conversation === null ? {} : { conversation }) }
-  const admission = await deps.meter.admit(asked)
+  const admission = await deps.meter.admit(toAdmissionRequest(deps, input, conversation))
   if (admission.admitted) {
     const { note } = admission
-    const reservation = await withAddedInput(deps, input, admission)
+    const reservation = await withAddedInput(deps, input, admission.reservation)
     return { reservation, plan, web: null, ...(note === undefined ? {} : { note }) }
   }
   if (plan.web === noWeb || !isDaily(admission.code)) throw refusal(admission, caller)
   const reduced = plan.withoutWeb()
   const second = await deps.meter.admit(toAdmissionRequest(deps, { ...input, plan: reduced }))
   if (!second.admitted) throw refusal(second, caller)
-  const reservation = await withAddedInput(deps, { ...input, plan: reduced }, second)
+  const reservation = await withAddedInput(deps, { ...input, plan: reduced }, second.reservation)
   return { reservation, plan: reduced, web: { ...nothingLookedUp, leftOut: listRefusedSources(plan.web) } }
 }
 
@@ -85,8 +84,8 @@ export async function rejoin(
  */
 async function withAddedInput(
   { meter }: Pick<AdmitDeps, 'meter'>,
-  { request, plan }: Pick<AdmissionInput, 'request' | 'plan'>,
-  { reservation, quotaStatus }: Admission & { readonly admitted: true },
+  { caller, request, plan }: Pick<AdmissionInput, 'caller' | 'request' | 'plan'>,
+  reservation: Reservation,
 ): Promise<Reservation> {
   if (request.source === null && highestAddedInput(request, 1) === 0) return reservation
   const { addedTokens, microcents: highest } = highestUsage({ request, plan }, plan.first, reservation)
@@ -96,9 +95,10 @@ async function withAddedInput(
     tokens: addedTokens,
     microcents: Math.max(0, highest + plan.web.microcents - reservedMicrocents),
   }
+  const quotaStatus = meter.quotaStatus(caller.accountId, caller.limits)
   const left = {
-    tokens: Math.min(more.tokens, quotaStatus.tokens.remaining),
-    microcents: Math.min(more.microcents, quotaStatus.costMicrocents.remaining),
+    tokens: Math.min(more.tokens, quotaStatus?.tokens.remaining ?? 0),
+    microcents: Math.min(more.microcents, quotaStatus?.costMicrocents.remaining ?? 0),
   }
   for (const { tokens, microcents } of [more, left]) {
     const raised = await meter.raise(reservation, reservedTokens + tokens, reservedMicrocents + microcents)
@@ -135,6 +135,7 @@ function listRefusedSources({ query, urls, surplus }: WebPlan): readonly Omitted
 function toAdmissionRequest(
   { config }: Pick<AdmitDeps, 'config'>,
   { requestId, caller, request, plan }: AdmissionInput,
+  conversation: string | null = null,
 ): AdmissionRequest {
   const { first } = plan
   // Covers the first model's provider; a fallback to another one reserves more if needed.
@@ -143,12 +144,11 @@ function toAdmissionRequest(
   // Calls with an own key cost nothing here. The fallback to the operator's key reserves its cost.
   const isOwn = first.endpoint.own !== undefined
   const highest = isOwn ? { input: 0, output: 0 } : highestPrices(first.model.pricing, inputTokens, terms)
-  const scopes = findScopes(caller, findTags(caller, request))
   return {
     requestId,
     accountId: caller.accountId,
     limits: caller.limits,
-    ...(scopes === undefined ? {} : { scopes }),
+    scopes: findScopes(caller, findTags(caller, request)),
     inputTokens,
     outputTokens: Math.min(request.maxOutputTokens ?? config.defaultMaxOutputTokens, first.model.maxOutputTokens),
     choices: request.choices,
@@ -156,6 +156,7 @@ function toAdmissionRequest(
     inputPrice: highest.input,
     outputPrice: highest.output,
     extraMicrocents: plan.web.microcents + (isOwn ? 0 : highestSourceCharges(request, first, inputTokens, terms)),
+    conversation,
   }
 }
 

@@ -36,8 +36,8 @@ test('checkpoints: return the last checkpoint of each open request once after a 
     })
     const record = ${JSON.stringify(record('', 0))}
     const limits = { requestsPerMinute: 9, concurrentRequests: 9, dailyTokens: 1e6, dailyCostMicrocents: 1e9 }
-    const open = async id => (await meter.admit({ requestId: id, accountId: 'acc_1', limits, inputTokens: 1, outputTokens: 99,
-      choices: 1, fairShare: false, inputPrice: 0, outputPrice: 1e8, extraMicrocents: 0 })).reservation
+    const open = async id => (await meter.admit({ requestId: id, accountId: 'acc_1', limits, scopes: [], inputTokens: 1,
+      outputTokens: 99, choices: 1, fairShare: false, inputPrice: 0, outputPrice: 1e8, extraMicrocents: 0 })).reservation
     const note = (reservation, tokens) => meter.checkpoint(reservation, () => ({ tokens, microcents: tokens * 100,
       record: { ...record, request_id: reservation.requestId, output_tokens: tokens, at_ms: Date.now() } }))
     const [a, b, c] = await Promise.all(['a', 'b', 'c'].map(open))

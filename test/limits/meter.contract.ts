@@ -28,6 +28,7 @@ export function send(requestId: string, changes: Partial<AdmissionRequest> = {})
     requestId,
     accountId: 'acc_1',
     limits: wide,
+    scopes: [],
     inputTokens: 100,
     outputTokens: 200,
     choices: 1,
@@ -35,6 +36,7 @@ export function send(requestId: string, changes: Partial<AdmissionRequest> = {})
     inputPrice: 100_000_000,
     outputPrice: 500_000_000,
     extraMicrocents: 0,
+    conversation: null,
     ...changes,
   }
 }
@@ -200,8 +202,8 @@ export function meterContract(name: string, open: () => Promise<MeterRig>): void
         admitted: false,
         code: 'requests_per_minute_exceeded',
         retryAfterMs: 45_000,
-        quotaStatus: { requests: { limit: 2, remaining: 0, resetMs: 55_000 } },
       })
+      expect(meter.quotaStatus('acc_1', limits)?.requests).toEqual({ limit: 2, remaining: 0, resetMs: 55_000 })
       clock.move(44_999)
       expect((await meter.admit(send('c', { limits }))).admitted).toBe(false)
       clock.move(1)
@@ -305,21 +307,23 @@ export function meterContract(name: string, open: () => Promise<MeterRig>): void
         const quotaStatus = meter.quotaStatus('acc_1', wide)
         expect(admitted(await meter.admit(send('a')))).toEqual(first)
         expect(meter.quotaStatus('acc_1', wide)).toEqual(quotaStatus)
-        const settled = await meter.settle(settlement(first, 10, 10, clock.now()))
+        await meter.settle(settlement(first, 10, 10, clock.now()))
         expect(admitted(await meter.admit(send('a')))).toEqual(first)
-        expect(meter.quotaStatus('acc_1', wide)).toEqual(settled)
+        expect(meter.quotaStatus('acc_1', wide)?.tokens.remaining).toBe(wide.dailyTokens - 10)
       },
     )
 
     rigged('a request is settled once, to what it really used', async ({ meter, clock, records }) => {
       const reservation = admitted(await meter.admit(send('a')))
-      const once = await meter.settle(settlement(reservation, 120, 20_000, clock.now()))
+      await meter.settle(settlement(reservation, 120, 20_000, clock.now()))
+      const once = meter.quotaStatus('acc_1', wide)
       expect(once).toMatchObject({
         tokens: { remaining: 999_880 },
         costMicrocents: { remaining: 999_980_000 },
         reservations: { remaining: 10 },
       })
-      expect(await meter.settle(settlement(reservation, 300, 110_000, clock.now()))).toEqual(once)
+      await meter.settle(settlement(reservation, 300, 110_000, clock.now()))
+      expect(meter.quotaStatus('acc_1', wide)).toEqual(once)
       expect((await records()).map(record => [record.request_id, record.billed_microcents])).toEqual([['a', 20_000]])
     })
 
@@ -327,8 +331,10 @@ export function meterContract(name: string, open: () => Promise<MeterRig>): void
       'what is billed is never more than was reserved, in the counters and in the record',
       async ({ meter, clock, records }) => {
         const reservation = admitted(await meter.admit(send('a')))
-        const quotaStatus = await meter.settle(settlement(reservation, 5_000_000, 9_000_000, clock.now()))
-        expect(quotaStatus.costMicrocents.remaining).toBe(wide.dailyCostMicrocents - reservation.reservedMicrocents)
+        await meter.settle(settlement(reservation, 5_000_000, 9_000_000, clock.now()))
+        expect(meter.quotaStatus('acc_1', wide)?.costMicrocents.remaining).toBe(
+          wide.dailyCostMicrocents - reservation.reservedMicrocents,
+        )
         expect((await records())[0]).toMatchObject({
           billed_microcents: reservation.reservedMicrocents,
           reserved_microcents: reservation.reservedMicrocents,
@@ -341,11 +347,12 @@ export function meterContract(name: string, open: () => Promise<MeterRig>): void
       async ({ meter, clock, records }) => {
         const limits = { ...wide, dailyTokens: 5_000 }
         const reservation = admitted(await meter.admit(send('a', { limits })))
-        const quotaStatus = await meter.settle(settlement(reservation, 4_000, 20_000, clock.now()))
-        expect(quotaStatus.tokens.remaining).toBe(1_000)
+        await meter.settle(settlement(reservation, 4_000, 20_000, clock.now()))
+        expect(meter.quotaStatus('acc_1', limits)?.tokens.remaining).toBe(1_000)
         const last = admitted(await meter.admit(send('b', { limits, inputTokens: 900 })))
         expect(last.outputCap).toBe(100)
-        expect((await meter.settle(settlement(last, 6_000, 20_000, clock.now()))).tokens.remaining).toBe(0)
+        await meter.settle(settlement(last, 6_000, 20_000, clock.now()))
+        expect(meter.quotaStatus('acc_1', limits)?.tokens.remaining).toBe(0)
         expect(await meter.admit(send('c', { limits, inputTokens: 0, outputTokens: 1 }))).toMatchObject({
           admitted: false,
           code: 'daily_tokens_exceeded',
@@ -384,8 +391,8 @@ export function meterContract(name: string, open: () => Promise<MeterRig>): void
       clock.move(86_400_000 - (clock.now() % 86_400_000) - 1)
       const reservation = admitted(await meter.admit(send('a')))
       clock.move(5_000)
-      const quotaStatus = await meter.settle(settlement(reservation, 300, 100_000, clock.now()))
-      expect(quotaStatus.tokens.remaining).toBe(wide.dailyTokens)
+      await meter.settle(settlement(reservation, 300, 100_000, clock.now()))
+      expect(meter.quotaStatus('acc_1', wide)?.tokens.remaining).toBe(wide.dailyTokens)
       const record = (await records())[0]
       expect(Math.floor((record?.at_ms ?? 0) / 86_400_000)).toBe(reservation.day)
     })
@@ -426,10 +433,9 @@ export function meterContract(name: string, open: () => Promise<MeterRig>): void
     rigged('lowered limits act on the next request', async ({ meter }) => {
       admitted(await meter.admit(send('a')))
       admitted(await meter.admit(send('b')))
-      expect(await meter.admit(send('c', { limits: { ...wide, concurrentRequests: 1 } }))).toMatchObject({
-        code: 'concurrent_requests_exceeded',
-        quotaStatus: { reservations: { limit: 1, remaining: 0 } },
-      })
+      const limits = { ...wide, concurrentRequests: 1 }
+      expect(await meter.admit(send('c', { limits }))).toMatchObject({ code: 'concurrent_requests_exceeded' })
+      expect(meter.quotaStatus('acc_1', limits)?.reservations).toEqual({ limit: 1, remaining: 0 })
     })
 
     rigged('scopes: each limit of a key is exact, and the rejection names its scope', async ({ meter, clock }) => {

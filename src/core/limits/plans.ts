@@ -18,14 +18,6 @@ export type Limits = {
   readonly dailyCostMicrocents: number
 }
 
-/** Limits of an unknown account. */
-export const zeroLimits: Limits = {
-  requestsPerMinute: 0,
-  concurrentRequests: 0,
-  dailyTokens: 0,
-  dailyCostMicrocents: 0,
-}
-
 export const plans = {
   evaluation: {
     requestsPerMinute: 5,

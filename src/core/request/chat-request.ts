@@ -21,7 +21,7 @@ import { autoModel } from '../models/models.ts'
 import { constraintsSchema, readConstraintsHeader, requestDemands } from '../policy/constraints.ts'
 import { headerChoice, headerFlag, headerNumber, invalidField, nullable, oneOf } from '../validation/validate.ts'
 import { bodyText, cacheMarkSchema, closedOrOpen, formatName, functionName, getCacheMark } from './part-schemas.ts'
-import { findSessionName, tagsOfHeaders } from './tags.ts'
+import { findAgentSession, tagsOfHeaders } from './tags.ts'
 
 /** Enough for the conversations of coding agents; the body limit bounds the size. */
 export const maximumMessages = 10_000
@@ -183,6 +183,7 @@ export function parseChatRequestFields(body: RequestFields, headers: Headers) {
   if (body.mode === autoModel && !isAuto(body.model ?? autoModel)) {
     throw invalidField('mode', `must not be "${autoModel}" beside another \`model\`: send one of the two`)
   }
+  const session = findAgentSession(headers)
   const tools = readTools(body.tools ?? [])
   const choice = readToolChoice(body.tool_choice ?? null, tools)
   return {
@@ -213,8 +214,8 @@ export function parseChatRequestFields(body: RequestFields, headers: Headers) {
     enhance: headerFlag(headers, 'X-Gateway-Enhance') ?? body.enhance_prompt ?? false,
     testMode: headerFlag(headers, 'X-Gateway-Test-Mode') ?? body.test_mode ?? false,
     metadata: body.metadata == null ? null : storable(body.metadata),
-    session: findSessionName(headers),
-    tags: tagsOfHeaders(headers),
+    session,
+    tags: tagsOfHeaders(headers, session),
     ...requestDemands(body.constraints, readConstraintsHeader(headers)),
   } satisfies Partial<ChatRequest>
 }

@@ -5,9 +5,8 @@
  */
 
 import { Type } from '@sinclair/typebox'
-import type { ChatRequest } from '../chat/chat.ts'
 import type { Caller } from '../limits/plans.ts'
-import { keyScopeName, maximumScopes, type Scope, tagScopeName } from '../limits/scopes.ts'
+import { keyScopeName, maximumScopes, noScopes, type Scope, tagScopeName } from '../limits/scopes.ts'
 import { invalidField, nullable } from '../validation/validate.ts'
 
 export type Tags = Readonly<Record<string, string>>
@@ -22,8 +21,8 @@ const valueShape = new RegExp(tagValuePattern)
 const header = 'x-gateway-tags'
 
 /** Returns the tags of a request's headers: `x-gateway-tags: team=search,env=prod`, and an agent's session. Throws `invalid_request`. */
-export function tagsOfHeaders(headers: Headers): Tags | null {
-  const [sent, session] = [headers.get(header), findAgentSession(headers)]
+export function tagsOfHeaders(headers: Headers, session = findAgentSession(headers)): Tags | null {
+  const sent = headers.get(header)
   if (sent === null && session === null) return null
   const tags: Record<string, string> = {}
   for (const pair of (sent ?? '').split(',')) {
@@ -66,17 +65,17 @@ export function findTags(
   return count === 0 && projectId === undefined ? undefined : tags
 }
 
-/** Returns the limited scopes among a request's key, project and tags; undefined = none. */
-export function findScopes(caller: Caller, tags: Tags | undefined): readonly Scope[] | undefined {
+/** Returns the limited scopes among a request's key, project and tags. */
+export function findScopes(caller: Caller, tags: Tags | undefined): readonly Scope[] {
   const { keyId, lineageId = keyId, keyLimits, tagLimits } = caller
-  if (keyLimits === undefined && (tagLimits === undefined || tags === undefined)) return undefined
+  if (keyLimits === undefined && (tagLimits === undefined || tags === undefined)) return noScopes
   const scopes: Scope[] = keyLimits === undefined ? [] : [{ name: keyScopeName(lineageId), limits: keyLimits }]
   for (const [name, value] of Object.entries(tags ?? {})) {
     const scope = tagScopeName(name, value)
     const limits = tagLimits?.get(scope)
     if (limits !== undefined) scopes.push({ name: scope, limits })
   }
-  return scopes.length === 0 ? undefined : scopes
+  return scopes
 }
 
 /**
@@ -114,15 +113,10 @@ const maximumCharacters = 1024
 export const promptCacheKey = nullable(Type.String({ maxLength: maximumCharacters }))
 
 /**
- * Returns the client's own name for the conversation: `prompt_cache_key` of the body, else the session header of an
- * agent; null = none. The gateway keeps only a digest of it. The field itself still goes to providers that take it.
+ * Returns the session ID that an agent sends; null = none. It names the conversation unless the body does in `prompt_cache_key`.
+ * The gateway keeps only a digest of the name. The field itself still goes to providers that take it.
  */
-export function findSessionName(headers: Headers, promptCacheKey?: string | null): ChatRequest['session'] {
-  return promptCacheKey || findAgentSession(headers)
-}
-
-/** Returns the session ID that an agent sends; null = none. */
-function findAgentSession(headers: Headers): string | null {
+export function findAgentSession(headers: Headers): string | null {
   for (const name of sessionHeaders) {
     const value = headers.get(name)
     if (value !== null && value !== '') return value.slice(0, maximumCharacters)

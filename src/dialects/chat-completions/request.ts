@@ -21,7 +21,7 @@ import {
   imageAddress,
   toolCallSchema,
 } from '../../core/request/part-schemas.ts'
-import { findSessionName, promptCacheKey } from '../../core/request/tags.ts'
+import { promptCacheKey } from '../../core/request/tags.ts'
 import { invalidField, nullable, oneOf, validate } from '../../core/validation/validate.ts'
 import { withoutCustomTools } from '../custom-tools.ts'
 import { readPreferences, rejectStoredState, withPreferences } from '../foreign-objects.ts'
@@ -198,7 +198,7 @@ export function readCompatible(
     parallelToolCalls: legacyFunctions ? false : (body.parallel_tool_calls ?? null),
     endUser: body.safety_identifier ?? body.user ?? null,
     extras: getExtras(body, preferences.isRead),
-    session: findSessionName(headers, body.prompt_cache_key),
+    session: body.prompt_cache_key || fields.session,
     bodyCharacters,
   }
   if (request.stream === null && body.stream_options != null)

@@ -9,7 +9,7 @@ import { ReadValues } from '../../core/chat/request-texts.ts'
 import { isTokenPricedTool, unreadParts } from '../../core/chat/tool-definitions.ts'
 import { chatRequestFields, parseChatRequestFields } from '../../core/request/chat-request.ts'
 import { bodyText, formatName } from '../../core/request/part-schemas.ts'
-import { findSessionName, promptCacheKey } from '../../core/request/tags.ts'
+import { promptCacheKey } from '../../core/request/tags.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import { invalidField, nullable, oneOf, validate } from '../../core/validation/validate.ts'
 import {
@@ -163,7 +163,7 @@ export function readResponses(
     responseFormat,
     endUser: body.safety_identifier ?? body.user ?? null,
     extras: getExtras(body),
-    session: findSessionName(source.headers, body.prompt_cache_key),
+    session: body.prompt_cache_key || fields.session,
     // The gateway inserts its additions before a text of the last turn. It cannot change items that only OpenAI can read.
     web: isPlain ? fields.web : 'off',
     enhance: isPlain && fields.enhance,

@@ -77,8 +77,7 @@ export class Purse {
     const { requestId, accountId, limits, inputTokens, outputTokens: outputCap, inputPrice, outputPrice } = request
     const reservedTokens = inputTokens + outputCap
     const cost = Math.ceil((inputTokens * inputPrice + outputCap * outputPrice) / 1e6) + request.extraMicrocents
-    const quotaStatus = await this.deps.meter.loadStatus(accountId, limits)
-    const { tokens, costMicrocents } = quotaStatus
+    const { tokens, costMicrocents } = await this.deps.meter.loadStatus(accountId, limits)
     const day = formatDay(this.deps.clock.now())
     const isWithinDay = reservedTokens <= tokens.remaining && cost <= costMicrocents.remaining
     const { shadow } = this.caller
@@ -87,10 +86,10 @@ export class Purse {
       !isWithinDay ||
       !(await holdComparison(this.deps.database, this.comparison, held, fromUsd(shadow?.monthly_cap_usd ?? 0)))
     )
-      return { admitted: false, code: 'monthly_cost_exceeded', scope: null, retryAfterMs: 0, quotaStatus }
+      return { admitted: false, code: 'monthly_cost_exceeded', scope: null, retryAfterMs: 0 }
     this.isHeld = true
     const reservation = { requestId, accountId, outputCap, reservedTokens, reservedMicrocents: cost, day }
-    return { admitted: true, reservation, quotaStatus }
+    return { admitted: true, reservation }
   }
 
   quotaStatus(accountId: string, limits: Limits): QuotaStatus | null {
@@ -104,11 +103,9 @@ export class Purse {
 
   checkpoint(): void {}
 
-  async settle({ microcents, tokens, record, reservation }: Settlement): Promise<QuotaStatus> {
+  async settle({ microcents, tokens, record }: Settlement): Promise<void> {
     this.microcents += microcents
-    const { meter } = this.deps
     // A call that used nothing is no usage of the account.
-    if (microcents + tokens > 0) await meter.charge({ ...record, learning: null })
-    return meter.loadStatus(reservation.accountId, this.caller.limits)
+    if (microcents + tokens > 0) await this.deps.meter.charge({ ...record, learning: null })
   }
 }

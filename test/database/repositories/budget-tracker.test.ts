@@ -1,7 +1,7 @@
 /** Soft caps at the ends of their periods on every Postgres: which usage counts, and from when. */
 import { describe, expect } from 'bun:test'
 import { cycleMs, settlementDelayMs } from '../../../src/core/billing/billing.ts'
-import { type Caller, zeroLimits } from '../../../src/core/limits/plans.ts'
+import { type Caller, plans } from '../../../src/core/limits/plans.ts'
 import type { Database } from '../../../src/database/database.ts'
 import { createBudgetTracker } from '../../../src/database/repositories/budget-tracker.ts'
 import { usageDaily, usageRecords } from '../../../src/database/tables.ts'
@@ -60,7 +60,7 @@ for (const [name, open] of databases) {
       const { accountId } = await newAccount(database)
       const upgrade = Date.UTC(2026, 0, 20, 9, 30, 15, 250)
       const end = upgrade + cycleMs
-      const account = { accountId, keyId: 'key_1', plan: 'usage', limits: zeroLimits } as const
+      const account = { accountId, keyId: 'key_1', plan: 'usage', limits: plans.usage } as const
       const caller: Caller = { ...account, softCapMicrocents: cap, cycleStartedAt: upgrade }
       await use(database, accountId, upgrade - 1, 900_000)
       await use(database, accountId, upgrade, 300_000)
@@ -76,7 +76,7 @@ for (const [name, open] of databases) {
     on('counts the UTC calendar month of an account that is not billed', async database => {
       const { accountId } = await newAccount(database)
       const february = Date.UTC(2026, 1, 1)
-      const account = { accountId, keyId: 'key_1', plan: 'evaluation', limits: zeroLimits } as const
+      const account = { accountId, keyId: 'key_1', plan: 'evaluation', limits: plans.usage } as const
       const caller: Caller = { ...account, softCapMicrocents: cap }
       await use(database, accountId, Date.UTC(2026, 0, 1) - 1, 400_000)
       await use(database, accountId, Date.UTC(2026, 0, 1), 200_000)
@@ -91,7 +91,7 @@ for (const [name, open] of databases) {
       const start = Date.UTC(2026, 4, 1)
       const clock = { at: start + 10 * 86_400_000 }
       const book = createBudgetTracker(database, { now: () => clock.at })
-      const account = { accountId, keyId: 'key_1', plan: 'evaluation', limits: zeroLimits } as const
+      const account = { accountId, keyId: 'key_1', plan: 'evaluation', limits: plans.usage } as const
       const caller: Caller = { ...account, softCapMicrocents: cap }
       const settle = (requestId: string, billed: number, at = clock.at) =>
         book.settled({ account_id: accountId, request_id: requestId, at_ms: at, billed_microcents: billed })
@@ -123,7 +123,7 @@ for (const [name, open] of databases) {
       const upgrade = Date.UTC(2026, 2, 10, 12)
       const clock = { at: upgrade + settlementDelayMs }
       const book = createBudgetTracker(database, { now: () => clock.at })
-      const account = { accountId, keyId: 'key_1', plan: 'usage', limits: zeroLimits } as const
+      const account = { accountId, keyId: 'key_1', plan: 'usage', limits: plans.usage } as const
       const caller: Caller = { ...account, softCapMicrocents: cap, cycleStartedAt: upgrade }
       const follows = (expected: number) =>
         eventually(() => {
