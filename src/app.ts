@@ -63,9 +63,6 @@ import { planWebAccess } from './web/web-plan.ts'
 
 export const version = packageJson.version
 
-/** Bounds an idle connection that a client keeps open for its next request; a vanished client must not hold it. */
-const keptTimeoutSeconds = 60
-
 /** Time in which the database must answer the status page. */
 const databaseReachMs = 2_000
 
@@ -180,11 +177,8 @@ function chatRouteDeps(
     getCaller: request => callers.authenticate(request.headers, () => getAddress(request)),
     idempotency: deps.idempotency,
     longestMs: deps.config.deadlines.totalMs,
-    getConnection: request => ({
-      liftIdleTimeout: () => void root.server?.timeout(request, 0),
-      setIdleTimeout: () => void root.server?.timeout(request, keptTimeoutSeconds),
-      address: () => getAddress(request),
-    }),
+    setIdleTimeout: (request, seconds) => void root.server?.timeout(request, seconds),
+    getAddress,
     clock: deps.clock,
     meter: deps.meter,
     look,

@@ -331,7 +331,6 @@ describe('source rules', () => {
   test('declare no deadline outside core/request/deadlines.ts, where the configuration and tests change it', () => {
     // Left: deadlines that a pool or client scales, of background work, and of other programs. Only removals are allowed.
     const left = new Set([
-      'src/app.ts',
       'src/http/body.ts',
       'src/compose/deps.ts',
       'src/text/tokens/tokenizer.ts',

@@ -17,7 +17,7 @@ import type { Clock } from '../core/ports.ts'
 import type { ServiceDeadlines } from '../core/request/deadlines.ts'
 import type { Embedded } from '../database/embedded.ts'
 import { openStores } from '../database/open-stores.ts'
-import { createBodyBudget } from '../http/body-budget.ts'
+import { BodyBudget } from '../http/body-budget.ts'
 import { allowedHosts } from '../http/pages.ts'
 import { StartQueue } from '../http/start-queue.ts'
 import { createCacheAffinity } from '../learning/cache-affinity.ts'
@@ -301,7 +301,7 @@ function openRequestState(config: Config, clock: Clock, conversationSecret: stri
       used: processorMs,
       nextTurn: action => void setImmediate(action),
     }),
-    bodies: createBodyBudget({ limits: config.bodies, collect: () => Bun.gc(true) }),
+    bodies: new BodyBudget({ limits: config.bodies, collect: () => Bun.gc(true) }),
   }
 }
 

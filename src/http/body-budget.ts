@@ -12,27 +12,6 @@ const megabyte = 1_048_576
 /** Maximum bytes of concurrent bodies, as `charge` counts them. */
 export type BodyLimits = { readonly process: number; readonly owner: number }
 
-/** Reservation of one request. It counts for the process from the start, and for its owner when the owner is known. */
-export type BodyHold = {
-  /** Sets the owner. Throws 429 `request_bytes_exceeded` if the owner then holds too much; the bytes stay reserved. */
-  assign(owner: string): void
-  /**
-   * Reserves `bytes` more of the body; `isWhole` if they are the whole body. Part of a body counts as part of a large
-   * one. Throws 429 `request_bytes_exceeded` if its owner holds too much, and 503 `service_unavailable` if the process
-   * does. Earlier reservations stay.
-   */
-  add(bytes: number, isWhole: boolean): void
-  /** Releases all bytes. A second call does nothing. */
-  release(): void
-}
-
-export type BodyBudget = {
-  /** Opens an empty reservation for an account ID or an IP address; null = not known yet. */
-  open(owner: string | null): BodyHold
-  /** Bytes reserved now, as `charge` counts them. */
-  heldBytes(): number
-}
-
 const smallBody = 262_144
 /** A body up to this size can hold the maximum of 262,144 values, and a value needs more memory than its text. */
 const denseBytes = 786_432
@@ -65,65 +44,89 @@ type BodyBudgetOptions = {
   readonly collect: () => void
 }
 
-/** Creates an empty budget for one process. */
-export function createBodyBudget({ limits, collect }: BodyBudgetOptions): BodyBudget {
-  const owners = new Map<string, number>()
-  let held = 0
+/** The bodies of one process. */
+export class BodyBudget {
+  /** Bytes reserved now, as `charge` counts them. */
+  heldBytes = 0
   /** Released bytes since the last collection. */
-  let garbage = 0
+  private garbage = 0
+  private readonly owners = new Map<string, number>()
 
-  const checkOwner = (owner: string | null, bytes: number) => {
-    if (owner !== null && (owners.get(owner) ?? 0) + bytes > limits.owner) throw ownersLimit(limits.owner)
+  constructor(private readonly options: BodyBudgetOptions) {}
+
+  /** Opens an empty reservation for an account ID or an IP address; null = not known yet. */
+  open(owner: string | null): BodyHold {
+    return new BodyHold(this, owner)
   }
-  const addToOwner = (owner: string | null, bytes: number) => {
-    if (owner === null) return
-    const own = (owners.get(owner) ?? 0) + bytes
-    if (own > 0) owners.set(owner, own)
-    else owners.delete(owner)
-  }
-  const reserve = (owner: string | null, bytes: number, isSmall: boolean) => {
-    checkOwner(owner, bytes)
+
+  reserve(owner: string | null, bytes: number, isSmall: boolean): void {
+    const { limits, collect } = this.options
+    this.checkOwner(owner, bytes)
     const most = isSmall ? limits.process : limits.process * (1 - keptForSmall)
-    if (held + bytes > most) throw processLimit(held)
-    if (held + garbage + bytes > most && garbage > 0) {
+    if (this.heldBytes + bytes > most) throw processLimit(this.heldBytes)
+    if (this.heldBytes + this.garbage + bytes > most && this.garbage > 0) {
       collect()
-      garbage = 0
+      this.garbage = 0
     }
-    addToOwner(owner, bytes)
-    held += bytes
-  }
-  const release = (owner: string | null, bytes: number, leavesGarbage: boolean) => {
-    addToOwner(owner, -bytes)
-    held -= bytes
-    if (leavesGarbage) garbage += bytes
+    this.addToOwner(owner, bytes)
+    this.heldBytes += bytes
   }
 
-  return {
-    open(opener) {
-      let owner = opener
-      let bytes = 0
-      let isOver = false
-      return {
-        assign(known) {
-          checkOwner(known, charge(bytes))
-          owner = known
-          addToOwner(owner, charge(bytes))
-        },
-        add(more, isWhole) {
-          // After a timeout, a late reader must not reserve bytes that no code would release.
-          if (isOver) throw new Error('the reservation was released')
-          const isSmall = isWhole && bytes + more <= smallBody
-          reserve(owner, charge(bytes + more) - charge(bytes), isSmall)
-          bytes += more
-        },
-        release() {
-          if (bytes > 0) release(owner, charge(bytes), bytes > collectedBody)
-          bytes = 0
-          isOver = true
-        },
-      }
-    },
-    heldBytes: () => held,
+  release(owner: string | null, bytes: number, leavesGarbage: boolean): void {
+    this.addToOwner(owner, -bytes)
+    this.heldBytes -= bytes
+    if (leavesGarbage) this.garbage += bytes
+  }
+
+  checkOwner(owner: string | null, bytes: number): void {
+    const most = this.options.limits.owner
+    if (owner !== null && (this.owners.get(owner) ?? 0) + bytes > most) throw ownersLimit(most)
+  }
+
+  addToOwner(owner: string | null, bytes: number): void {
+    if (owner === null) return
+    const own = (this.owners.get(owner) ?? 0) + bytes
+    if (own > 0) this.owners.set(owner, own)
+    else this.owners.delete(owner)
+  }
+}
+
+/** Reservation of one request. It counts for the process from the start, and for its owner when the owner is known. */
+export class BodyHold {
+  private bytes = 0
+  private isOver = false
+
+  constructor(
+    private readonly budget: BodyBudget,
+    private owner: string | null,
+  ) {}
+
+  /** Sets the owner. Throws 429 `request_bytes_exceeded` if the owner then holds too much; the bytes stay reserved. */
+  assign(owner: string): void {
+    const bytes = charge(this.bytes)
+    this.budget.checkOwner(owner, bytes)
+    this.owner = owner
+    this.budget.addToOwner(owner, bytes)
+  }
+
+  /**
+   * Reserves `more` bytes of the body; `isWhole` if they are the whole body. Part of a body counts as part of a large one.
+   * Throws 429 `request_bytes_exceeded` if its owner holds too much, and 503 `service_unavailable` if the process does. Earlier
+   * reservations stay.
+   */
+  add(more: number, isWhole: boolean): void {
+    // After a timeout, a late reader must not reserve bytes that no code would release.
+    if (this.isOver) throw new Error('the reservation was released')
+    const bytes = this.bytes + more
+    this.budget.reserve(this.owner, charge(bytes) - charge(this.bytes), isWhole && bytes <= smallBody)
+    this.bytes = bytes
+  }
+
+  /** Releases all bytes. A second call does nothing. */
+  release(): void {
+    if (this.bytes > 0) this.budget.release(this.owner, charge(this.bytes), this.bytes > collectedBody)
+    this.bytes = 0
+    this.isOver = true
   }
 }
 

@@ -27,6 +27,8 @@ const serverBodyLimit = 256 * megabyte
  * limit.
  */
 export const strangerTimeoutSeconds = 10
+/** The same after a response, until the client's next request; a vanished client must not hold its connection. */
+export const keptTimeoutSeconds = 60
 
 /** Limits of the server itself. They are fixed when it is created. */
 export const serverLimits = { maxRequestBodySize: serverBodyLimit, idleTimeout: strangerTimeoutSeconds }
@@ -37,7 +39,7 @@ const attachmentMarks = ['"image', '"input_image', '"file_data"', '"document"']
 type Timer = Pick<Clock, 'after'>
 
 /** Reserves the bytes of a chat body while it is read. */
-type BodyWatch = { readonly hold: BodyHold; readonly clock: Timer }
+type BodyWatch = { readonly hold: Pick<BodyHold, 'add'>; readonly clock: Timer }
 
 /**
  * Returns the body's text without unpaired surrogates. Throws 413 over the limit before more than the limit is stored. A chat body between the two
@@ -69,28 +71,38 @@ export function receiveBody(request: Request, limit: number, watch: BodyWatch | 
   return () => getText(counted, most, limit, watch)
 }
 
-async function getText(
+/** Maximum time for a body, plus 1 s per 256 KB. Otherwise a slow sender would keep its reservation. */
+const arrivalMs = 15_000
+const bytesPerSecond = 262_144
+
+/** Returns the text if it is within the limit and arrives in time. Bun discards bytes that arrive after the rejection. */
+function getText(
   whole: Promise<string | null>,
   bytes: number,
   limit: number,
   watch: BodyWatch | null,
 ): Promise<string> {
-  let text: string | null
-  try {
-    text = await (watch === null ? whole : inTime(whole, bytes, watch.clock))
-  } catch (thrown) {
-    if (thrown instanceof GatewayError) throw thrown
-    return brokenOff()
-  }
-  // A character has at most three UTF-8 bytes, so only texts near the limit need an exact count.
-  if (text === null) throw tooLarge(limit)
-  if (
-    text.length * 3 <= limit ||
-    Buffer.byteLength(text) <= limit ||
-    (limit === bodyLimits.chat && attachmentMarks.some(mark => text.includes(mark)))
+  const { promise, resolve, reject } = Promise.withResolvers<string>()
+  const deadlineMs = arrivalMs + Math.ceil((bytes / bytesPerSecond) * 1000)
+  const cancel = watch?.clock.after(deadlineMs, () => reject(tooSlow(deadlineMs)))
+  whole.then(
+    text => {
+      cancel?.()
+      if (text !== null && isWithin(text, limit)) resolve(wellFormedJson(text))
+      else reject(tooLarge(limit))
+    },
+    (cause: unknown) => {
+      cancel?.()
+      reject(cause instanceof GatewayError ? cause : brokenOff())
+    },
   )
-    return wellFormedJson(text)
-  throw tooLarge(limit)
+  return promise
+}
+
+/** A character has at most three UTF-8 bytes, so only texts near the limit need an exact count. */
+function isWithin(text: string, limit: number): boolean {
+  if (text.length * 3 <= limit || Buffer.byteLength(text) <= limit) return true
+  return limit === bodyLimits.chat && attachmentMarks.some(mark => text.includes(mark))
 }
 
 /** Returns the body's bytes, for signed requests. Throws 413 over the limit before more than the limit is stored. */
@@ -105,7 +117,7 @@ export async function readBytes(request: Request, limit: number): Promise<Uint8A
       pieces.push(piece)
     }
   } catch {
-    return brokenOff()
+    throw brokenOff()
   }
   if (bytes > limit) throw tooLarge(limit)
   return Buffer.concat(pieces)
@@ -171,28 +183,6 @@ export async function answerHeld<T>(
   }
 }
 
-/** Maximum time for a body, plus 1 s per 256 KB. Otherwise a slow sender would keep its reservation. */
-const arrivalMs = 15_000
-const bytesPerSecond = 262_144
-
-/** Returns the text if it arrives in time. Bun discards bytes that arrive after the rejection. */
-function inTime<T>(text: Promise<T>, bytes: number, clock: Timer): Promise<T> {
-  const deadlineMs = arrivalMs + Math.ceil((bytes / bytesPerSecond) * 1000)
-  return new Promise((resolve, reject) => {
-    const cancel = clock.after(deadlineMs, () => reject(tooSlow(deadlineMs)))
-    text.then(
-      value => {
-        cancel()
-        resolve(value)
-      },
-      cause => {
-        cancel()
-        reject(cause)
-      },
-    )
-  })
-}
-
 function tooSlow(deadlineMs: number): GatewayError {
   const seconds = Math.round(deadlineMs / 1000)
   return new GatewayError(
@@ -254,7 +244,7 @@ async function* decoded(
 async function countedText(
   body: AsyncIterable<Uint8Array> | null,
   most: number,
-  hold: BodyHold | null,
+  hold: BodyWatch['hold'] | null,
 ): Promise<string | null> {
   if (body === null) return ''
   const decoder = new TextDecoder()
@@ -270,8 +260,8 @@ async function countedText(
 }
 
 /** The sender of a truncated body has usually disconnected, which is not a gateway failure. */
-function brokenOff(): never {
-  throw new GatewayError('invalid_request', 'The request body was truncated. Send it again.')
+function brokenOff(): GatewayError {
+  return new GatewayError('invalid_request', 'The request body was truncated. Send it again.')
 }
 
 const json = /^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i

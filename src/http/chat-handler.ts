@@ -3,7 +3,7 @@
  * one JSON body or as a stream.
  */
 
-import type { ChatRequest } from '../core/chat/chat.ts'
+import type { ChatRequest, StreamMode } from '../core/chat/chat.ts'
 import type { ResponseOutput, ResponseStart, ResponseSummary } from '../core/chat/chat-events.ts'
 import { createRequestAbort, type RequestAbort, type RequestAbortSignal } from '../core/chat/request-abort.ts'
 import { type CollectedResponse, ResponseCollector } from '../core/chat/response-collector.ts'
@@ -16,7 +16,7 @@ import { hasClientEffect, toCompletedUsage, type UsageRecord } from '../core/usa
 import { errorBody, GatewayError, withParam } from '../core/validation/errors.ts'
 import { parseJson } from '../core/validation/validate.ts'
 import { readApiKey } from './authentication.ts'
-import { bodyLimits, checkContentType, receiveBody } from './body.ts'
+import { bodyLimits, checkContentType, keptTimeoutSeconds, receiveBody } from './body.ts'
 import type { BodyBudget, BodyHold } from './body-budget.ts'
 import { errorResponse, toBilledError, toGatewayError } from './error-response.ts'
 import {
@@ -130,17 +130,10 @@ type InFlight = { add(ending: RequestAbort): void; delete(ending: RequestAbort):
 /** Dependencies of a chat route besides the request itself. */
 export type ChatRouteDeps = ChatHandlerDeps & {
   readonly newRequestId: () => string
-  readonly getConnection: (request: Request) => Connection
-}
-
-/** Settings of a request's connection. */
-type Connection = {
-  /** Disables the server's idle timeout; from here on the gateway's own deadlines apply. */
-  liftIdleTimeout(): void
-  /** Restores the idle timeout after the response. Otherwise it would stay disabled for the life of the connection. */
-  setIdleTimeout(): void
+  /** Sets the server's idle timeout of the request's connection; 0 = none. */
+  readonly setIdleTimeout: (request: Request, seconds: number) => void
   /** IP address of the client; IPv6 by network. */
-  address(): string
+  readonly getAddress: (request: Request) => string
 }
 
 /**
@@ -154,9 +147,11 @@ export function handleChat(
 ): Response | Promise<Response> {
   const receivedAt = deps.clock.monotonic()
   const start = deps.startQueue.enter(request.headers, receivedAt)
-  if (start === true) return answered(deps, endpoint, request, receivedAt)
+  if (start === true) return new Exchange(deps, endpoint, request, receivedAt).respond()
   if (start === false) return rejected(deps, endpoint)
-  return start.then(mayStart => (mayStart ? answered(deps, endpoint, request, receivedAt) : rejected(deps, endpoint)))
+  return start.then(mayStart =>
+    mayStart ? new Exchange(deps, endpoint, request, receivedAt).respond() : rejected(deps, endpoint),
+  )
 }
 
 /**
@@ -178,152 +173,194 @@ function rejected({ rejected: count, newRequestId }: ChatRouteDeps, { refusal }:
   })
 }
 
-async function answered(
-  deps: ChatRouteDeps,
-  endpoint: ChatEndpoint,
-  request: Request,
-  receivedAt: number,
-): Promise<Response> {
-  const [requestId, connection] = [deps.newRequestId(), deps.getConnection(request)]
-  let caller: Caller | null = null
-  let spoken: ParsedChatRequest | null = null
-  let body: unknown
-  let isAdmitted = false
-  const noteFailure = (error: GatewayError) => {
-    if (isAdmitted || caller === null) return
-    const { accountId, keyId } = caller
-    const latencyMs = deps.clock.monotonic() - receivedAt
-    deps.recordRejection({ requestId, accountId, keyId, dialect: endpoint.dialect, body, error, latencyMs })
-  }
-  /** Held until the response has ended: parts of the body may be in use until then. */
-  let hold: BodyHold | null = null
-  let isRefused = false
-  try {
-    const asking = deps.getCaller(request)
-    // A body without capacity is rejected before authentication, unless memory has the key.
-    if (asking instanceof Promise) asking.catch(() => {})
-    else caller = asking
-    hold = deps.bodies.open(caller?.accountId ?? null)
-    const receive = receiveBody(request, endpoint.limits?.bytes ?? bodyLimits.chat, { hold, clock: deps.clock })
-    if (caller === null) {
-      caller = await asking
-      hold.assign(caller.accountId)
-    }
-    checkContentType(request.headers)
-    const text = await receive()
-    body = parseJson(text, endpoint.limits?.values)
-    spoken = endpoint.parse(body, { headers: request.headers, text, accountId: caller.accountId }, request.url)
-    if (spoken.heldBytes !== undefined) hold.add(spoken.heldBytes, true)
-    const admitted = () => {
-      isAdmitted = true
-    }
-    const { release } = hold
-    const accepted = {
-      request,
-      requestId,
-      caller,
-      spoken,
-      text,
-      receivedAt,
-      connection,
-      release,
-      admitted,
-      noteFailure,
-    }
-    return withOwnHeaders(deps, endpoint, await run(deps, accepted), { requestId, caller })
-  } catch (thrown) {
-    isRefused = true
-    const error = spelt(await deps.refused(toGatewayError(thrown), connection.address), spoken?.spelling ?? {})
-    // A client disconnect is not a failure, and the response has no reader.
-    if (!request.signal.aborted) deps.logFailure(requestId, error)
-    noteFailure(error)
-    if (caller !== null && isUnseen(deps, caller, error)) await deps.look(caller, requestId)
-    const refusal = (endpoint.refusal ?? errorResponse)(error, requestId)
-    writeCaller(refusal.headers, deps, caller)
-    return withOwnHeaders(deps, endpoint, refusal, { requestId, caller })
-  } finally {
-    // The body of a rejected request may still arrive until the rejection is sent.
-    if (isRefused) hold?.release()
-  }
-}
-
-/** A request that was authenticated, received and parsed. */
+/** A request that was authenticated, received and parsed. `once`: the claim of its `Idempotency-Key`; null = it has none. */
 type AcceptedRequest = {
-  readonly request: Request
-  readonly requestId: string
   readonly caller: Caller
   readonly spoken: ParsedChatRequest
-  /** Raw text of the body. */
-  readonly text: string
-  /** Monotonic milliseconds. */
-  readonly receivedAt: number
-  readonly connection: Connection
-  /** Releases the capacity held for the body. */
-  readonly release: () => void
-  readonly admitted: () => void
-  readonly noteFailure: (error: GatewayError) => void
+  readonly once: IdempotentRun | null
 }
 
-/** Runs the request and returns its response: as soon as a stream begins, or after a whole output. */
-async function run(deps: ChatRouteDeps, accepted: AcceptedRequest): Promise<Response> {
-  const { request, requestId, caller, spoken, text, receivedAt, connection, release, admitted, noteFailure } = accepted
-  const { headers } = request
-  const { request: chatRequest } = spoken
-  const timeoutMs = readTimeout(headers)
-  const ending = abortWith(request.signal)
-  const once = headers.has('idempotency-key')
-    ? await claimed(deps, request, { accountId: caller.accountId, body: text, holder: requestId })
-    : null
-  const trace = deps.findTrace(headers)
-  // Unauthenticated and slow clients have the server's short idle timeout; from here on the gateway's deadlines apply.
-  connection.liftIdleTimeout()
-  const { clock } = deps
-  const cancelTimeout = timeoutMs === null ? null : endInTime(ending, { clock, timeoutMs, receivedAt })
-  deps.inFlight.add(ending)
-  const answerInto = async (output: ResponseOutput) => {
-    const running = { id: requestId, signal: ending.signal, output, headers, trace, admitted }
+/** One request from its authentication to its response: what the steps share is in one object. */
+class Exchange {
+  readonly requestId: string
+  readonly ending = createRequestAbort()
+  caller: Caller | null = null
+  spoken: ParsedChatRequest | null = null
+  body: unknown
+  /** Held until the response has ended: parts of the body may be in use until then. */
+  hold: BodyHold | null = null
+  isAdmitted = false
+  cancelTimeout: (() => void) | null = null
+
+  constructor(
+    readonly deps: ChatRouteDeps,
+    readonly endpoint: ChatEndpoint,
+    readonly request: Request,
+    /** Monotonic milliseconds. */
+    readonly receivedAt: number,
+  ) {
+    this.requestId = deps.newRequestId()
+  }
+
+  async respond(): Promise<Response> {
+    const { deps, endpoint, request } = this
     try {
-      if (once === null) await deps.answer(caller, chatRequest, running)
-      else await answerOnce(deps, { caller, request: chatRequest, running }, once)
-    } finally {
-      cancelTimeout?.()
-      deps.inFlight.delete(ending)
-      if (spoken.heldBytes === undefined) release()
-      connection.setIdleTimeout()
+      const asking = deps.getCaller(request)
+      // A body without capacity is rejected before authentication, unless memory has the key.
+      if (asking instanceof Promise) asking.catch(() => {})
+      else this.caller = asking
+      const hold = deps.bodies.open(this.caller?.accountId ?? null)
+      this.hold = hold
+      const receive = receiveBody(request, endpoint.limits?.bytes ?? bodyLimits.chat, { hold, clock: deps.clock })
+      const caller = this.caller ?? (await asking)
+      if (this.caller === null) hold.assign(caller.accountId)
+      this.caller = caller
+      checkContentType(request.headers)
+      const text = await receive()
+      this.body = parseJson(text, endpoint.limits?.values)
+      const source = { headers: request.headers, text, accountId: caller.accountId }
+      const spoken = endpoint.parse(this.body, source, request.url)
+      this.spoken = spoken
+      if (spoken.heldBytes !== undefined) hold.add(spoken.heldBytes, true)
+      const timeoutMs = readTimeout(request.headers)
+      this.hearDisconnect()
+      const once = request.headers.has('idempotency-key') ? await claimed(this, caller, text) : null
+      // Unauthenticated and slow clients have the server's short idle timeout; from here on the gateway's deadlines apply.
+      deps.setIdleTimeout(request, 0)
+      if (timeoutMs !== null) this.cancelTimeout = endInTime(this, timeoutMs)
+      deps.inFlight.add(this.ending)
+      const accepted = { caller, spoken, once }
+      const { stream: mode } = spoken.request
+      const streamFormat = mode === null ? undefined : spoken.stream?.(this.requestId)
+      const isWhole = mode === null || streamFormat === undefined
+      return this.withOwnHeaders(await (isWhole ? this.whole(accepted) : this.streamed(accepted, streamFormat, mode)))
+    } catch (thrown) {
+      return this.refuse(thrown)
     }
   }
-  const streamFormat = chatRequest.stream === null ? undefined : spoken.stream?.(requestId)
-  if (chatRequest.stream === null || streamFormat === undefined)
-    return wholeAnswer(deps, answerInto, { spoken, caller, release })
-  const delivery = new StreamDelivery({
-    streamFormat,
-    mode: chatRequest.stream,
-    ...streaming(deps, { caller, requestId, ending, noteFailure, contentType: streamFormat.contentType }),
-  })
-  answerInto(delivery).then(
-    () => delivery.end(),
-    (thrown: unknown) => delivery.end({ thrown }),
-  )
-  return delivery.response()
-}
 
-/** Aborts on a client disconnect or when a draining process ends the request. */
-function abortWith(signal: AbortSignal): RequestAbort {
-  const ending = createRequestAbort()
-  signal.addEventListener('abort', () => ending.abort(), { once: true })
-  if (signal.aborted) ending.abort()
-  return ending
-}
+  /** Aborts on a client disconnect; a draining process aborts too. */
+  private hearDisconnect(): void {
+    const { signal } = this.request
+    signal.addEventListener('abort', () => this.ending.abort())
+    if (signal.aborted) this.ending.abort()
+  }
 
-/** Adds the dialect's headers to the response. */
-function withOwnHeaders(
-  { meter }: Pick<ChatHandlerDeps, 'meter'>,
-  { addHeaders }: ChatEndpoint,
-  response: Response,
-  { requestId, caller }: { readonly requestId: string; readonly caller: Caller | null },
-): Response {
-  addHeaders?.(response.headers, requestId, caller === null ? null : meter.quotaStatus(caller.accountId, caller.limits))
-  return response
+  /** Runs the request, which writes its response to `output`. */
+  private async answer({ caller, spoken, once }: AcceptedRequest, output: ResponseOutput): Promise<void> {
+    const { request, heldBytes } = spoken
+    const { deps, requestId, ending } = this
+    const { headers } = this.request
+    try {
+      const running: ActiveRequest = {
+        id: requestId,
+        signal: ending.signal,
+        output,
+        headers,
+        trace: deps.findTrace(headers),
+        admitted: () => {
+          this.isAdmitted = true
+        },
+      }
+      if (once === null) await deps.answer(caller, request, running)
+      else await answerOnce(deps, { caller, request, running }, once)
+    } finally {
+      this.cancelTimeout?.()
+      deps.inFlight.delete(ending)
+      if (heldBytes === undefined) this.hold?.release()
+      // Otherwise the idle timeout would stay disabled for the life of the connection.
+      deps.setIdleTimeout(this.request, keptTimeoutSeconds)
+    }
+  }
+
+  /** Returns the response after the whole output. */
+  private async whole(accepted: AcceptedRequest): Promise<Response> {
+    const { caller, spoken } = accepted
+    const collected = new ResponseCollector(spoken.keepsEvents)
+    try {
+      await this.answer(accepted, collected)
+      const { opening, receipt } = collected
+      if (opening === null || receipt === null)
+        throw new GatewayError('upstream_failed', 'The response was interrupted. Send the request again.')
+      const headers = getHeaders(this.deps, jsonHeaders, { requestId: opening.requestId, opening, caller })
+      writeReceipt(headers, receipt)
+      if (opening.vectors !== undefined && receipt.estimated) headers.set('x-gateway-estimated', 'true')
+      const body = spoken.body(collected.result(), opening, receipt, () => this.hold?.release())
+      const isText = typeof body === 'string' || body instanceof ReadableStream
+      return new Response(isText ? body : JSON.stringify(body), { headers })
+    } catch (thrown) {
+      throw collected.opening === null ? thrown : toBilledError(thrown)
+    }
+  }
+
+  /** Returns the response as soon as the stream begins. */
+  private streamed(accepted: AcceptedRequest, streamFormat: StreamFormat, mode: StreamMode): Promise<Response> {
+    const { deps, requestId, ending } = this
+    const { caller } = accepted
+    const delivery = new StreamDelivery({
+      streamFormat,
+      mode,
+      abort: () => ending.abort(),
+      clock: deps.clock,
+      ticker: deps.ticker,
+      headers: opening => {
+        const headers = getHeaders(deps, streamHeaders, { requestId, opening, caller })
+        if (streamFormat.contentType !== undefined) headers.set('content-type', streamFormat.contentType)
+        // The gateway does not know yet whether the output will end at the cap.
+        if (opening?.outputCap !== undefined) writeOutputCap(headers, opening.outputCap)
+        return headers
+      },
+      toError: thrown => {
+        const error = toGatewayError(thrown)
+        deps.logFailure(requestId, error)
+        this.noteFailure(error)
+        return error
+      },
+    })
+    this.answer(accepted, delivery).then(
+      () => delivery.end(),
+      (thrown: unknown) => delivery.end({ thrown }),
+    )
+    return delivery.response()
+  }
+
+  /** Returns the response for a failure before the status. */
+  private async refuse(thrown: unknown): Promise<Response> {
+    const { deps, endpoint, request, requestId, caller, spoken } = this
+    try {
+      const refused = await deps.refused(toGatewayError(thrown), () => deps.getAddress(request))
+      const error = spelt(refused, spoken?.spelling ?? {})
+      // A client disconnect is not a failure, and the response has no reader.
+      if (!request.signal.aborted) deps.logFailure(requestId, error)
+      this.noteFailure(error)
+      if (caller !== null && isUnseen(deps, caller, error)) await deps.look(caller, requestId)
+      const refusal = (endpoint.refusal ?? errorResponse)(error, requestId)
+      writeCaller(refusal.headers, deps, caller)
+      return this.withOwnHeaders(refusal)
+    } finally {
+      // The body of a rejected request may still arrive until the rejection is sent.
+      this.hold?.release()
+    }
+  }
+
+  private noteFailure(error: GatewayError): void {
+    const { deps, requestId, caller, body, endpoint } = this
+    if (this.isAdmitted || caller === null) return
+    const { accountId, keyId } = caller
+    const latencyMs = deps.clock.monotonic() - this.receivedAt
+    deps.recordRejection({ requestId, accountId, keyId, dialect: endpoint.dialect, body, error, latencyMs })
+  }
+
+  /** Adds the dialect's headers to the response. */
+  private withOwnHeaders(response: Response): Response {
+    const { deps, endpoint, requestId, caller } = this
+    endpoint.addHeaders?.(
+      response.headers,
+      requestId,
+      caller === null ? null : deps.meter.quotaStatus(caller.accountId, caller.limits),
+    )
+    return response
+  }
 }
 
 const placeOfId = '<request id>'
@@ -342,13 +379,15 @@ const overloadedBody = { before, after }
 
 /** Returns the idempotent request if it may run; null without an `Idempotency-Key`. */
 function claimed(
-  { idempotency, longestMs }: ChatHandlerDeps,
-  { headers, method, url }: Request,
-  rest: { readonly accountId: string; readonly body: string; readonly holder: string },
+  { deps, request, requestId: holder }: Pick<Exchange, 'deps' | 'request' | 'requestId'>,
+  { accountId }: Caller,
+  body: string,
 ): Promise<IdempotentRun | null> {
+  const { headers, method, url } = request
   const path = `${method} ${new URL(url).pathname}`
   const secret = readApiKey(headers) ?? ''
-  return claimIdempotencyKey(idempotency, { ...rest, headers, secret, path, leaseMs: longestMs + marginMs })
+  const leaseMs = deps.longestMs + marginMs
+  return claimIdempotencyKey(deps.idempotency, { headers, accountId, body, holder, secret, path, leaseMs })
 }
 
 /** Extends the claim: settlement and an unread end take time too. */
@@ -384,28 +423,6 @@ function spelt(error: GatewayError, spelling: ParsedChatRequest['spelling']): Ga
   return written === undefined ? error : withParam(error, written)
 }
 
-async function wholeAnswer(
-  deps: ChatHandlerDeps,
-  answerInto: (output: ResponseOutput) => Promise<void>,
-  { spoken, caller, release }: Pick<AcceptedRequest, 'spoken' | 'caller' | 'release'>,
-): Promise<Response> {
-  const collected = new ResponseCollector(spoken.keepsEvents)
-  try {
-    await answerInto(collected)
-    const { opening, receipt } = collected
-    if (opening === null || receipt === null)
-      throw new GatewayError('upstream_failed', 'The response was interrupted. Send the request again.')
-    const headers = getHeaders(deps, jsonHeaders, { requestId: opening.requestId, opening, caller })
-    writeReceipt(headers, receipt)
-    if (opening.vectors !== undefined && receipt.estimated) headers.set('x-gateway-estimated', 'true')
-    const body = spoken.body(collected.result(), opening, receipt, release)
-    const isText = typeof body === 'string' || body instanceof ReadableStream
-    return new Response(isText ? body : JSON.stringify(body), { headers })
-  } catch (thrown) {
-    throw collected.opening === null ? thrown : toBilledError(thrown)
-  }
-}
-
 const jsonHeaders = new Headers({ 'content-type': 'application/json', 'cache-control': 'no-store' })
 
 /**
@@ -427,36 +444,4 @@ function getHeaders(
   }
   writeCaller(headers, deps, caller)
   return headers
-}
-
-/** Returns the parts of a stream's delivery that are the same for all dialects. */
-function streaming(
-  deps: ChatHandlerDeps,
-  request: {
-    readonly caller: Caller
-    readonly requestId: string
-    readonly ending: RequestAbort
-    readonly noteFailure: (error: GatewayError) => void
-    readonly contentType: string | undefined
-  },
-) {
-  const { caller, requestId, ending, noteFailure, contentType } = request
-  return {
-    abort: () => ending.abort(),
-    clock: deps.clock,
-    ticker: deps.ticker,
-    headers: (opening: ResponseStart | null) => {
-      const headers = getHeaders(deps, streamHeaders, { requestId, opening, caller })
-      if (contentType !== undefined) headers.set('content-type', contentType)
-      // The gateway does not know yet whether the output will end at the cap.
-      if (opening?.outputCap !== undefined) writeOutputCap(headers, opening.outputCap)
-      return headers
-    },
-    toError: (thrown: unknown) => {
-      const error = toGatewayError(thrown)
-      deps.logFailure(requestId, error)
-      noteFailure(error)
-      return error
-    },
-  }
 }

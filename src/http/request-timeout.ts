@@ -22,9 +22,9 @@ export function readTimeout(headers: Headers): number | null {
   throw invalidField(name, `must be a whole number of milliseconds from 1 to ${maximumMs}, or not be sent`)
 }
 
-type TimeoutParts = {
-  readonly clock: Pick<Clock, 'monotonic' | 'after'>
-  readonly timeoutMs: number
+type TimedRequest = {
+  readonly deps: { readonly clock: Pick<Clock, 'monotonic' | 'after'> }
+  readonly ending: RequestAbort
   /** Monotonic milliseconds at which the request arrived. */
   readonly receivedAt: number
 }
@@ -33,7 +33,7 @@ type TimeoutParts = {
  * Aborts the request when its time is up; returns the function that cancels this. An abort is no failure of the
  * upstream: a short timeout must not make a model look unhealthy.
  */
-export function endInTime(ending: RequestAbort, { clock, timeoutMs, receivedAt }: TimeoutParts): () => void {
+export function endInTime({ deps: { clock }, ending, receivedAt }: TimedRequest, timeoutMs: number): () => void {
   const message = `The request took longer than its timeout of ${timeoutMs} ms (\`${name}\`). Allow more time, or lower \`max_output_tokens\`.`
   const end = () =>
     ending.abort(new GatewayError('upstream_timeout', message, { shouldRetry: false, detail: 'timeout of the client' }))

@@ -265,18 +265,18 @@ describe('embeddings memory', () => {
     const input = Array.from({ length: 64 }, () => 'a')
     let held = 0
     script = request => {
-      held = gateway.deps.bodies.heldBytes()
+      held = gateway.deps.bodies.heldBytes
       return embedded(request)
     }
     expect((await embed({ model: 'text-embedding-3-small', input })).status).toBe(200)
     expect(held).toBeGreaterThan(input.length * 1_536 * 8)
-    await eventually(async () => gateway.deps.bodies.heldBytes() === 0, 5_000)
+    await eventually(async () => gateway.deps.bodies.heldBytes === 0, 5_000)
   })
 
   test('serves the largest request, whose vectors exceed the share of an account', async () => {
     const input = Array.from({ length: 2_048 }, () => 'a')
     expect((await embed({ model: 'text-embedding-3-small', input, encoding_format: 'base64' })).status).toBe(200)
-    await eventually(async () => gateway.deps.bodies.heldBytes() === 0, 5_000)
+    await eventually(async () => gateway.deps.bodies.heldBytes === 0, 5_000)
   })
 })
 

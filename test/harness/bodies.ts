@@ -1,7 +1,7 @@
-import { type BodyBudget, createBodyBudget } from '../../src/http/body-budget.ts'
+import { BodyBudget } from '../../src/http/body-budget.ts'
 
 /** Creates a budget that is never used up, for tests of other subjects. */
 export function anyBodies(): BodyBudget {
   const none = Number.POSITIVE_INFINITY
-  return createBodyBudget({ limits: { process: none, owner: none }, collect: () => {} })
+  return new BodyBudget({ limits: { process: none, owner: none }, collect: () => {} })
 }

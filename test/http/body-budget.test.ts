@@ -7,7 +7,7 @@ import fc from 'fast-check'
 import { mintApiKey } from '../../src/core/accounts/api-keys.ts'
 import { systemClock } from '../../src/database/clock.ts'
 import { bodyLimits } from '../../src/http/body.ts'
-import { charge, createBodyBudget } from '../../src/http/body-budget.ts'
+import { BodyBudget, charge } from '../../src/http/body-budget.ts'
 import { newAccount } from '../harness/account.ts'
 import { eventually } from '../harness/eventually.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
@@ -21,7 +21,7 @@ setDefaultTimeout(240_000)
 const kilobyte = 1024
 const megabyte = 1_048_576
 
-describe('createBodyBudget', () => {
+describe('BodyBudget', () => {
   test('holds no more than its limits in any order of work, and nothing after the last release', () => {
     const step = fc.record({
       request: fc.nat(11),
@@ -34,7 +34,7 @@ describe('createBodyBudget', () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 80 }), steps => {
         const limits = { process: 40 * megabyte, owner: 34 * megabyte }
-        const budget = createBodyBudget({ limits, collect: () => {} })
+        const budget = new BodyBudget({ limits, collect: () => {} })
         const open = () => ({ hold: null as ReturnType<typeof budget.open> | null, bytes: 0, isKnown: false })
         const requests = Array.from({ length: 12 }, open)
         const heldBy = (owner: number) =>
@@ -64,18 +64,18 @@ describe('createBodyBudget', () => {
             Object.assign(item, open())
           }
           const all = [0, 1, 2, 3].map(heldBy)
-          expect(budget.heldBytes()).toBe(requests.reduce((sum, { bytes }) => sum + charge(bytes), 0))
-          expect(budget.heldBytes()).toBeLessThanOrEqual(limits.process)
+          expect(budget.heldBytes).toBe(requests.reduce((sum, { bytes }) => sum + charge(bytes), 0))
+          expect(budget.heldBytes).toBeLessThanOrEqual(limits.process)
           expect(Math.max(...all)).toBeLessThanOrEqual(limits.owner)
         }
         for (const { hold } of requests) hold?.release()
-        expect(budget.heldBytes()).toBe(0)
+        expect(budget.heldBytes).toBe(0)
       }),
     )
   })
 
   test('keeps an eighth for small bodies when large ones use up the rest', () => {
-    const budget = createBodyBudget({ limits: { process: 40 * megabyte, owner: 40 * megabyte }, collect: () => {} })
+    const budget = new BodyBudget({ limits: { process: 40 * megabyte, owner: 40 * megabyte }, collect: () => {} })
     budget.open('acc_1').add(32 * megabyte, true)
     expect(() => budget.open('acc_2').add(megabyte, true)).toThrow(/memory/)
     expect(() => budget.open('acc_2').add(200 * kilobyte, false)).toThrow(/memory/)
@@ -84,7 +84,7 @@ describe('createBodyBudget', () => {
 
   test('runs the collector when released large bodies prevent the next one, and not before', () => {
     let collections = 0
-    const budget = createBodyBudget({
+    const budget = new BodyBudget({
       limits: { process: 40 * megabyte, owner: 40 * megabyte },
       collect: () => void collections++,
     })
@@ -103,11 +103,11 @@ describe('createBodyBudget', () => {
   })
 
   test('reserves nothing after its release', () => {
-    const budget = createBodyBudget({ limits: { process: megabyte, owner: megabyte }, collect: () => {} })
+    const budget = new BodyBudget({ limits: { process: megabyte, owner: megabyte }, collect: () => {} })
     const hold = budget.open('acc_1')
     hold.release()
     expect(() => hold.add(1, true)).toThrow('released')
-    expect(budget.heldBytes()).toBe(0)
+    expect(budget.heldBytes).toBe(0)
   })
 })
 
@@ -165,7 +165,7 @@ async function* slowly(text: string) {
   await new Promise(() => {})
 }
 
-const held = () => gateway.deps.bodies.heldBytes()
+const held = () => gateway.deps.bodies.heldBytes
 const chatPath = '/v1/chat/completions'
 const chat = (content: string, fields: object = {}) => ({
   model: 'gpt-4.1',

@@ -75,7 +75,7 @@ export type ShadowDeps = PurseDeps & {
 }
 
 /** Answers like `answer`, and compares the output afterwards if the request is sampled. */
-export async function answerInView(
+export function answerInView(
   deps: ShadowDeps,
   caller: Caller,
   asked: ChatRequest,
@@ -85,14 +85,13 @@ export async function answerInView(
   if (shadow === undefined || !isComparable(asked) || deps.random() >= shadow.share)
     return answer(deps, caller, asked, request)
   const served = new SeenOutput(request.output)
-  await answer(deps, caller, asked, { ...request, output: served })
   const { headers, id } = request
-  deps.shadow.add(signal =>
+  const comparison = (signal: RequestAbortSignal) =>
     compare(deps, { caller, asked, headers, requestId: id, served: served.seen }, signal).catch(thrown => {
       if (!(thrown instanceof GatewayError)) deps.log.warn('shadow_comparison_failed', { request_id: id })
       return null
-    }),
-  )
+    })
+  return answer(deps, caller, asked, { ...request, output: served }).then(() => deps.shadow.add(comparison))
 }
 
 /** Passes an output on and keeps its text. */
