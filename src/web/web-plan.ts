@@ -66,7 +66,8 @@ export function planWebAccess(
   // Web access for a turn with only tool results was done when the question came.
   if (last?.role !== 'user' || request.web === 'off' || caller.webOff === true) return noWeb
   const hasOwn = traits.urls.length > 0
-  if (messages.length === 1 && !hasOwn && !(canSearch && traits.needsCurrent)) return noWeb
+  const mayNeed = canSearch ? messages.length > 1 || traits.needsCurrent : messages.some(mayBeReferredTo)
+  if (!hasOwn && !mayNeed) return noWeb
   const text = getText(last)
   const turn = readTurn(text)
   const named = hasOwn ? traits.urls : urlsReferredTo(messages, turn, read)
@@ -86,6 +87,12 @@ export function planWebAccess(
     tokens: urls.length * webLimits.pageTokens + (query === null ? 0 : webLimits.resultsTokens),
     microcents: urls.length * prices.fetch + (query === null ? 0 : prices.search),
   }
+}
+
+/** Without searches, a turn needs only pages of an earlier message. */
+function mayBeReferredTo(message: Message, at: number, { length }: readonly Message[]): boolean {
+  if (at === length - 1) return false
+  return message.role === 'user' || (message.role === 'system' && message.text.includes('://'))
 }
 
 const dependsOnSubject = ({ refers, asksFigure, hasName }: TurnTraits) => !hasName && (refers || asksFigure)
