@@ -240,34 +240,35 @@ function cheapestModels(
   const outputTokens = likelyOutputTokens(deps, request)
   const open: Priced[] = []
   const resting: Priced[] = []
-  for (const entry of entries) {
-    const { model } = entry
+  for (const { model, score, effort = null } of entries) {
     const key = routingHealthKey(health, model)
     const state = health.getState(key)
     const success = Math.max(leastSuccess, 1 - getFigures(model).errorRate)
     const list = state === 'unhealthy' || !health.mayTry(key) ? resting : open
     list.push({
-      ...entry,
-      ...(state === 'healthy' ? {} : { health: state }),
+      model,
+      score,
+      effort,
+      health: state,
       price: listPrice(model, request),
       isHealthy: state === 'healthy',
-      expectedCost: expectedCost(model, request, outputTokens(model, entry.effort)) / success,
+      expectedCost: expectedCost(model, request, outputTokens(model, effort)) / success,
     })
   }
   return withRestingLast(descending(cheapestFirst(open)), descending(cheapestFirst(resting)), count)
 }
 
-type Priced = Scored & PricedModel
+type Priced = Required<Omit<Scored, 'place'>> & PricedModel
 
 /** Keeps the expected cost finite for a model that always fails. */
 const leastSuccess = 0.01
 
 /** Scores that decrease along the list, because near-equal prices may be ordered against their scores. */
-function descending(ordered: readonly Scored[]): Scored[] {
+function descending(ordered: readonly Required<Omit<Scored, 'place'>>[]): Scored[] {
   let lowest = 1
-  return ordered.map(({ model, score, effort = null, health }) => {
+  return ordered.map(({ model, score, effort, health }) => {
     lowest = Math.min(lowest, score)
-    return { model, score: lowest, effort, place: 'price', ...(health === undefined ? {} : { health }) }
+    return { model, score: lowest, effort, place: 'price', health }
   })
 }
 
@@ -276,23 +277,17 @@ function descending(ordered: readonly Scored[]): Scored[] {
  * price with the cache, by the rule by which a conversation keeps its model. Unhealthy models stay in their place.
  */
 export function withCachedEarlier(
-  {
-    ties,
-    health,
-    ...deps
-  }: Pick<RankDeps, 'calibration'> & {
-    readonly ties?: Pick<CacheAffinityTracker, 'of'>
-    readonly health: RankHealth
-  },
+  deps: Pick<RankDeps, 'calibration' | 'health'> & { readonly ties?: Pick<CacheAffinityTracker, 'of'> },
   request: RouteRequest,
   mode: ScoringMode,
   fallbacks: readonly Scored[],
 ): readonly Scored[] {
   const { cost: costWeight } = getWeights(mode)
-  const affinity = costWeight === 0 ? null : (ties?.of(request.caller.accountId, request.request) ?? null)
+  const affinity = costWeight === 0 ? null : (deps.ties?.of(request.caller.accountId, request.request) ?? null)
   if (affinity === null) return fallbacks
   const from = fallbacks.findIndex(({ model }) => hasAffinity(model, affinity))
   const cached = fallbacks[from]
+  const { health } = deps
   if (cached === undefined || health.getState(routingHealthKey(health, cached.model)) !== 'healthy') return fallbacks
   const outputTokens = likelyOutputTokens(deps, request)(cached.model)
   const to = fallbacks

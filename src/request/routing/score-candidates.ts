@@ -72,7 +72,8 @@ export function scoreCandidates(deps: ScoreDeps, request: RouteRequest, able: re
 }
 
 export function getScoringMode({ request: { strategy }, level, terms, efforts, lengths }: RouteRequest): ScoringMode {
-  return { strategy, level, terms, lengths, ...(efforts === undefined ? null : { efforts }) }
+  const mode = { strategy, level, terms, lengths }
+  return efforts === undefined ? mode : Object.assign(mode, { efforts })
 }
 
 /** Scores models as fallbacks of a named one, the most similar first. */
@@ -111,12 +112,12 @@ export function likelyOutputTokens(
   { calibration }: OutputForecast,
   request: RouteRequest,
 ): (model: Model, effort?: ChosenEffort) => number {
-  const { analysis: scan, caller, request: question, lengths } = request
-  const known = calibration?.of(scan.queryType, caller.accountId) ?? unknownLength
-  return (model, effort = null) => {
-    const cues = { ...scan, effort, lengths }
-    return expectedOutput(model, cues, question.maxOutputTokens, known).tokens * question.choices
-  }
+  const { caller, request: question, lengths } = request
+  const { queryType, words } = request.analysis
+  const known = calibration?.of(queryType, caller.accountId) ?? unknownLength
+  return (model, effort = null) =>
+    expectedOutput(model, { queryType, words, effort, lengths }, question.maxOutputTokens, known).tokens *
+    question.choices
 }
 
 type PricedRequest = Pick<RouteRequest, 'inputTokens' | 'terms'>
