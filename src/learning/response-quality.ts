@@ -92,6 +92,8 @@ function structureGain({ queryType, text }: QualitySignals): number {
 }
 
 function fencesIn(text: string): number {
+  // The engine finds one character four times as fast as three.
+  if (!text.includes('`')) return 0
   let count = 0
   for (let at = text.indexOf(fence); at !== -1; at = text.indexOf(fence, at + fence.length)) count++
   return count

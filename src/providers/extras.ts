@@ -63,15 +63,16 @@ export function sortExtras(
   extras: ChatRequest['extras'],
   { listed = [], takes = () => true }: Options = {},
 ): { readonly sent: Json; readonly dropped: readonly string[] } {
-  const sent: [string, unknown][] = []
+  const sent: Record<string, unknown> = {}
   const dropped: string[] = []
-  for (const [name, value] of Object.entries(extras)) {
+  for (const name of Object.keys(extras)) {
+    const value = extras[name]
     if (value === null || value === undefined || ownFields.has(name)) continue
     const shape = findShape(kind, name, listed)
-    if (shape !== null && fits(shape, value) && takes(name, value)) sent.push([name, value])
+    if (shape !== null && fits(shape, value) && takes(name, value)) sent[name] = value
     else dropped.push(name)
   }
-  return { sent: Object.fromEntries(sent), dropped }
+  return { sent, dropped }
 }
 
 function findShape(kind: ProviderKind, name: string, listed: readonly string[]): Shape | null {

@@ -11,8 +11,10 @@ export function isRecord(value: unknown): value is Json {
 
 /** Returns the object, or an empty one for other values, so that a path can be walked safely. */
 export function record(value: unknown): Json {
-  return isRecord(value) ? value : {}
+  return isRecord(value) ? value : nothing
 }
+
+const nothing: Json = {}
 
 /** Returns the objects of a list in order; empty for other values. */
 export function records(value: unknown): readonly Json[] {

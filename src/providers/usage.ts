@@ -1,4 +1,4 @@
-import type { ReportedUsage } from '../core/chat/chat-events.ts'
+import type { Built, ReportedUsage } from '../core/chat/chat-events.ts'
 import { maximumTokens } from './json.ts'
 
 /** Token counts of one response as an upstream reports them; null = not reported. */
@@ -50,16 +50,17 @@ function bounded({ input, output, cached, written, hourWritten, reasoning, audio
   const outputTokens = output === null ? null : Math.min(output, maximumTokens)
   const cachedInputTokens = Math.min(cached, inputTokens ?? maximumTokens)
   const cacheWriteTokens = Math.min(written, (inputTokens ?? maximumTokens) - cachedInputTokens)
-  return {
+  const usage: Built<ReportedUsage> = {
     inputTokens,
     cachedInputTokens,
     cacheWriteTokens,
-    ...(hourWritten > 0 && { hourCacheWriteTokens: Math.min(hourWritten, cacheWriteTokens) }),
-    ...(audio > 0 && { audioTokens: audio }),
     outputTokens,
-    ...(outputTokens === null && { leastOutputTokens: reasoning }),
     reasoningTokens: Math.min(reasoning, outputTokens ?? maximumTokens),
   }
+  if (hourWritten > 0) usage.hourCacheWriteTokens = Math.min(hourWritten, cacheWriteTokens)
+  if (audio > 0) usage.audioTokens = audio
+  if (outputTokens === null) usage.leastOutputTokens = reasoning
+  return usage
 }
 
 /** Returns true if a part is the rest of a total, also together with the reasoning. */

@@ -3,7 +3,7 @@ import { systemErrorCode } from '../core/validation/errors.ts'
 
 /** The network of this machine. */
 export const systemNetwork: Network = {
-  fetch: (url, init) => endOfTurn().then(() => fetchTwice(url, init)),
+  fetch: fetchTwice,
   reaches(url, timeoutMs) {
     const { hostname, port, protocol } = new URL(url)
     return new Promise(resolve => {
@@ -40,22 +40,21 @@ const pooledMs = 300_000
  * because its server has closed it on purpose, nor is a request whose response has begun.
  */
 async function fetchTwice(url: string, init: RequestInit): Promise<Response> {
-  const { origin } = new URL(url)
+  await endOfTurn()
+  const origin = url.slice(0, url.indexOf('/', 'https://'.length))
   const isPooled = performance.now() - (respondedAt.get(origin) ?? Number.NEGATIVE_INFINITY) < pooledMs
-  try {
-    return await fetched(origin, url, init)
-  } catch (cause) {
-    if (!isPooled || !isClosed(cause) || init.signal?.aborted || init.body instanceof ReadableStream) throw cause
-    // A server that closes new connections too is down, and gets each request once.
-    respondedAt.delete(origin)
-    return fetched(origin, url, { ...init, keepalive: false })
+  for (let sent = init; ; sent = { ...init, keepalive: false }) {
+    try {
+      const response = await fetch(url, sent)
+      respondedAt.set(origin, performance.now())
+      return response
+    } catch (cause) {
+      const mayRepeat = sent === init && isPooled && isClosed(cause) && !init.signal?.aborted
+      if (!mayRepeat || init.body instanceof ReadableStream) throw cause
+      // A server that closes new connections too is down, and gets each request once.
+      respondedAt.delete(origin)
+    }
   }
-}
-
-async function fetched(origin: string, url: string, init: RequestInit): Promise<Response> {
-  const response = await fetch(url, init)
-  respondedAt.set(origin, performance.now())
-  return response
 }
 
 /** Returns true for a connection that was open and ended. Other failures are those of a new connection. */

@@ -202,6 +202,9 @@ export type ResponseStart = {
 /** Where a cut text was continued: after how many characters (Unicode code points), and the `provider/model` that did. */
 export type Continuation = { readonly model: string; readonly at: number }
 
+/** An object while it is built: a field that is rarely there is cheaper to add than to spread. */
+export type Built<T> = { -readonly [Key in keyof T]: T[Key] }
+
 /** Known once the request is settled: usage, cost and routing. Costs are integers of 1e-8 USD. */
 export type ResponseSummary = {
   readonly requestId: string

@@ -197,6 +197,6 @@ const escapes = /\\(?:\\|u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2
 
 /** Returns the JSON text with U+FFFD for each escape of an unpaired surrogate, and the same text if there is none. */
 export function wellFormedJson(text: string): string {
-  if (!text.includes('\\ud') && !text.includes('\\uD')) return text
+  if (!text.includes('\\u')) return text
   return text.replace(escapes, (written, unpaired: string | undefined) => (unpaired === undefined ? written : '\ufffd'))
 }

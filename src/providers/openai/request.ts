@@ -33,10 +33,10 @@ export function toRequest(
   if (withTools && request.parallelToolCalls !== null && !rules.parallelToolCalls) dropped.add('parallel_tool_calls')
   const { field, instruction, lesser } = formatFor(request.responseFormat, rules.responseFormat)
   if (lesser) dropped.add('response_format')
-  const instructions = [instruction, withTools && unforced ? callLine(request.toolChoice) : null].filter(isGiven)
+  const instructions = instruction === null ? [] : [instruction]
+  if (withTools && unforced) instructions.push(callLine(request.toolChoice))
   const extras = extrasFor(request.extras, model, official, access.extraFields)
-  const body: Json = {
-    ...extras.sent,
+  const own: Json = {
     model: model.id,
     messages: messagesFor(prompt.messages, { rules, official, dialect, instructions, marksCache }),
     stream: stream || undefined,
@@ -58,11 +58,13 @@ export function toRequest(
     parallel_tool_calls: withTools && rules.parallelToolCalls ? (request.parallelToolCalls ?? undefined) : undefined,
     response_format: field,
     reasoning_effort: effort ?? undefined,
-    ...(request.endUser !== null && endUserFor(request.endUser, rules, official)),
+    ...(request.endUser === null ? null : endUserFor(request.endUser, rules, official)),
   }
+  const { url, headers } = endpointAt(access, official, { stream })
   return {
-    ...endpointAt(access, official, { stream }),
-    body: encoded(body),
+    url,
+    headers,
+    body: encoded(Object.keys(extras.sent).length === 0 ? own : { ...extras.sent, ...own }),
     droppedParameters: droppedNames(
       dropped,
       [...extras.dropped, ...looseTools(request.tools), ...prompt.droppedMarks],
@@ -75,37 +77,45 @@ const callLine = (choice: Parameters<typeof instructionFor>[0]): Instruction => 
   text: instructionFor(choice),
   unlessJsonIsNamed: false,
 })
-const isGiven = <Value>(value: Value | null): value is Value => value !== null
 
 /** Returns the address and the headers of a request to `path` beside `/chat/completions`. */
 export function endpointAt(
   access: Access,
   official: boolean,
   { path = 'chat/completions', stream = false }: { readonly path?: string; readonly stream?: boolean },
-): Pick<ProviderRequest, 'url' | 'headers'> {
-  const { url, dialect } = getAddress(access, official)
-  return {
-    url: url.replace('chat/completions', path),
-    headers: {
-      'content-type': 'application/json',
-      accept: stream ? 'text/event-stream' : 'application/json',
-      ...(access.apiKey !== null && dialect.keyHeader(access.apiKey)),
-    },
-  }
+): Endpoint {
+  const { url, dialect, endpoints } = getAddress(access, official)
+  const accept = stream ? 'text/event-stream' : 'application/json'
+  for (const [known, endpoint] of endpoints) if (known === path && endpoint.headers.accept === accept) return endpoint
+  const key = access.apiKey === null ? null : dialect.keyHeader(access.apiKey)
+  const headers = { 'content-type': 'application/json', accept, ...key }
+  const endpoint = { url: url.replace('chat/completions', path), headers }
+  endpoints.push([path, endpoint])
+  return endpoint
 }
 
-/** Cached, since a server's URL does not change while the gateway runs. */
-const addresses = new WeakMap<Access, { readonly url: string; readonly dialect: Dialect }>()
+type Endpoint = Pick<ProviderRequest, 'url' | 'headers'>
+
+type Address = {
+  readonly url: string
+  readonly dialect: Dialect
+  /** Those used so far, by their path. */
+  readonly endpoints: [path: string, Endpoint][]
+}
+
+/** Cached, since a server's URL and key do not change while the gateway runs. */
+const addresses = new WeakMap<Access, Address>()
 
 function getStreamOptions({ padsEvents }: Dialect): Json {
   return padsEvents ? { include_usage: true, include_obfuscation: false } : { include_usage: true }
 }
 
-function getAddress(access: Access, official: boolean): { readonly url: string; readonly dialect: Dialect } {
+function getAddress(access: Access, official: boolean): Address {
   const known = addresses.get(access)
   if (known !== undefined) return known
   const base = new URL(access.baseUrl)
-  const address = { url: chatCompletionsUrl(base), dialect: getDialect(base.hostname, official, access.dialect) }
+  const dialect = getDialect(base.hostname, official, access.dialect)
+  const address = { url: chatCompletionsUrl(base), dialect, endpoints: [] }
   addresses.set(access, address)
   return address
 }

@@ -1,5 +1,5 @@
 import type { ProviderFields, ReportedUsage, TokenLogprob } from '../../core/chat/chat-events.ts'
-import { findName, type Json, largestCount, record, records, tokenCount } from '../json.ts'
+import { findName, isRecord, type Json, largestCount, record, records, tokenCount } from '../json.ts'
 import type { AnswerSink } from '../provider.ts'
 import { reportedUsage } from '../usage.ts'
 
@@ -29,7 +29,12 @@ export class OpenAiFields {
       acceptedPredictionTokens: tokenCount(accepted_prediction_tokens) ?? known.acceptedPredictionTokens,
       rejectedPredictionTokens: tokenCount(rejected_prediction_tokens) ?? known.rejectedPredictionTokens,
     }
-    if (Bun.deepEquals(newer, known)) return
+    const isKnown =
+      newer.serviceTier === known.serviceTier &&
+      newer.systemFingerprint === known.systemFingerprint &&
+      newer.acceptedPredictionTokens === known.acceptedPredictionTokens &&
+      newer.rejectedPredictionTokens === known.rejectedPredictionTokens
+    if (isKnown) return
     this.known = newer
     sink.reportFields(newer)
   }
@@ -40,9 +45,9 @@ export class OpenAiFields {
  * Kimi, Mistral and relays report parts beside the details, and relays of Anthropic use its names.
  */
 export function findUsage(wire: Json): ReportedUsage | null {
-  const inputDetails = { ...record(wire.input_tokens_details), ...record(wire.prompt_tokens_details) }
-  const outputDetails = { ...record(wire.output_tokens_details), ...record(wire.completion_tokens_details) }
-  const lifetimes = { ...record(inputDetails.cache_creation_token_details), ...record(wire.cache_creation) }
+  const inputDetails = joined(wire.input_tokens_details, wire.prompt_tokens_details)
+  const outputDetails = joined(wire.output_tokens_details, wire.completion_tokens_details)
+  const lifetimes = joined(inputDetails.cache_creation_token_details, wire.cache_creation)
   const hourWritten = tokenCount(lifetimes.ephemeral_1h_input_tokens) ?? 0
   return reportedUsage({
     input: largestCount(wire.prompt_tokens, wire.input_tokens),
@@ -70,6 +75,11 @@ export function findUsage(wire: Json): ReportedUsage | null {
     reasoning: largestCount(outputDetails.reasoning_tokens, wire.reasoning_tokens) ?? 0,
     audio: (tokenCount(inputDetails.audio_tokens) ?? 0) + (tokenCount(outputDetails.audio_tokens) ?? 0),
   })
+}
+
+/** Most servers send one of both. */
+function joined(first: unknown, second: unknown): Json {
+  return isRecord(first) && isRecord(second) ? { ...first, ...second } : record(isRecord(first) ? first : second)
 }
 
 /** Returns the log probabilities of a delta's tokens, without incomplete entries. */
