@@ -21,14 +21,14 @@ import { findHedging, race, startHedging } from './hedge.ts'
 import { emptyAnswer, judge } from './judge.ts'
 import { type ModerateDeps, moderate, moderateEmbedded, type ScreenAheadDeps, screenAhead } from './moderate.ts'
 import { planEmbeddings } from './plan-embeddings.ts'
-import { type AdmittedRequest, createProgress, findFailure, type Progress } from './progress.ts'
+import { type AdmittedRequest, findFailure, Progress } from './progress.ts'
 import { joinDemands } from './routing/constrained.ts'
 import { type RouteDeps, route } from './routing/route.ts'
 import { type RuleHeaders, type RulesDeps, underRules } from './routing/under-rules.ts'
 import { type OutputModerationDeps, ScreenedOutput } from './screened-output.ts'
 import { type CheckpointDeps, checkpoint, type SettleDeps, settle } from './settle.ts'
 import { startAttempt } from './start-attempt.ts'
-import { type CallDeps, type CallState, createCallState, select } from './ways.ts'
+import { type CallDeps, CallState, select } from './ways.ts'
 
 /** Dependencies of all steps, as each declares its own. */
 export type AnswerDeps = RouteDeps &
@@ -114,7 +114,8 @@ export async function answer(
 ): Promise<void> {
   const { clock } = deps
   const requestId = request.id
-  const started = { startedAt: clock.now(), startedMonotonic: clock.monotonic() }
+  const startedAt = clock.now()
+  const startedMonotonic = clock.monotonic()
   const { embedding } = asked
   const own = deps.ownKeys.of(caller)
   const planning = own === null ? deps : { ...deps, ...own }
@@ -131,14 +132,15 @@ export async function answer(
   const accepted = await admit(deps, { requestId, caller, request: question, plan: wanted })
   let admitted: AdmittedRequest = {
     requestId,
-    ...started,
+    startedAt,
+    startedMonotonic,
     trace: request.trace ?? null,
     promptDigest,
     caller,
     request: question,
     plan: accepted.plan,
   }
-  const progress = createProgress(accepted.reservation, { route: started.startedMonotonic, admit: admittedFrom })
+  const progress = new Progress(accepted.reservation, { route: startedMonotonic, admit: admittedFrom })
   const { stages } = progress
   deps.observe.admitted(progress)
   request.admitted?.()
@@ -167,17 +169,7 @@ export async function answer(
     const prepared = await enrich(deps, enhanced, { accountId: caller.accountId, plan: plan.web, signal })
     progress.web = prepared.web ?? accepted.web
     stages.call = clock.monotonic()
-    const calling = {
-      requestId,
-      ...started,
-      caller,
-      request: question,
-      plan,
-      prepared,
-      secrets,
-      signal,
-      checkpoint: noteUsage,
-    }
+    const calling = { ...admitted, prepared, secrets, signal, checkpoint: noteUsage }
     const sent = { verdict: screened.verdict, sources: prepared.web?.sources ?? [] }
     // Health is reported by the key that was called.
     const calls = own === null ? deps : { ...deps, endpoints: own.endpoints }
@@ -207,7 +199,7 @@ export async function answer(
  * when `signal` aborts.
  */
 async function call(deps: CallDeps, request: CallRequest, progress: Progress, output: ScreenedOutput): Promise<void> {
-  const state = createCallState(deps, request, progress)
+  const state = new CallState(deps, request, progress)
   progress.upstreamMs = request.prepared.waitedMs
   startHedging(state)
   const active = deps.health.beginRequest()

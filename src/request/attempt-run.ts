@@ -1,10 +1,9 @@
 /** One attempt while it is read: decides which output may be sent and when, and writes the checkpoints. */
 import type { AttemptOutcome } from '../core/chat/attempts.ts'
-import type { ChatEvent, ResponseStart } from '../core/chat/chat-events.ts'
+import type { Built, ChatEvent, ResponseStart } from '../core/chat/chat-events.ts'
 import type { RequestAbortSignal } from '../core/chat/request-abort.ts'
 import { type Catalog, fullName } from '../core/models/models.ts'
 import { describeReceiver } from '../core/policy/constraints.ts'
-import type { Deadlines } from '../core/request/deadlines.ts'
 import type { Reservation } from '../limits/meter.ts'
 import type { KeyClaim } from '../providers/keys/key-pool.ts'
 import type { ProviderFailure } from '../providers/provider.ts'
@@ -15,7 +14,7 @@ import { upstreamFailure } from './body-reader.ts'
 import type { Seam } from './continuation.ts'
 import type { Prepared } from './enrich.ts'
 import type { AdmittedRequest, Progress } from './progress.ts'
-import { type Candidate, findVia, getEffort } from './routing/candidate.ts'
+import { type Candidate, findVia } from './routing/candidate.ts'
 import { findReceiver } from './routing/constrained.ts'
 import { requestedModel } from './routing/named-model.ts'
 import { servedModel } from './settled-cost.ts'
@@ -34,10 +33,7 @@ const firstCheckpointMs = 250
 const checkpointEveryCharacters = 1024
 
 /** A request that is ready to be sent. */
-export type CallRequest = Pick<
-  AdmittedRequest,
-  'requestId' | 'caller' | 'request' | 'startedAt' | 'startedMonotonic' | 'plan'
-> & {
+export type CallRequest = AdmittedRequest & {
   readonly prepared: Prepared
   /** Kinds of detected secrets in the prompt. */
   readonly secrets: readonly string[]
@@ -56,24 +52,11 @@ export type Way = {
   readonly ticket: { end(): void }
 }
 
-export type AttemptRunDeps = AttemptDeps & {
-  readonly config: { readonly deadlines: Deadlines; readonly defaultMaxOutputTokens: number }
-  readonly catalog: Pick<Catalog, 'resolve'>
-}
-
-type AttemptRunOptions = {
+/** What an attempt needs of the loop. */
+type AttemptState = {
+  readonly deps: Pick<AttemptDeps, 'clock'> & { readonly catalog: Pick<Catalog, 'resolve'> }
   readonly request: CallRequest
   readonly progress: Progress
-  readonly way: Way
-  readonly attempt: OpenAttempt
-  readonly response: UpstreamResponse
-  readonly outputCap: number
-  /** Ends the probe of an open circuit without an outcome; null = the attempt is not a probe. */
-  readonly endProbe: (() => void) | null
-  /** Whether the request asked the upstream to stream. */
-  readonly stream: boolean
-  /** Joins the output to the text that it continues; null = it is the first. */
-  readonly seam: Seam | null
 }
 
 /** A class, because creating closures per request costs time. */
@@ -81,37 +64,41 @@ export class AttemptRun {
   readonly way: Way
   readonly attempt: OpenAttempt
   readonly response: UpstreamResponse
+  /** Whether the request asked the upstream to stream. */
   readonly stream: boolean
+  /** Joins the output to the text that it continues; null = it is the first. */
   readonly seam: Seam | null
+  /** Ends the probe of an open circuit without an outcome; null = the attempt is not a probe. */
+  readonly endProbe: (() => void) | null
   /** Content was sent to the client, so no other candidate can answer. */
   isCommitted = false
-  private readonly deps: AttemptRunDeps
-  private readonly options: AttemptRunOptions
   private readonly maximumCharacters: number
   private checkpointAt: number
   private checkpointLength = 0
 
-  constructor(deps: AttemptRunDeps, options: AttemptRunOptions) {
-    const { way, attempt, response, stream, seam, outputCap, request } = options
-    this.deps = deps
-    this.options = options
-    this.way = way
-    this.attempt = attempt
-    this.response = response
-    this.stream = stream
-    this.seam = seam
-    this.maximumCharacters = outputCap * request.prepared.request.choices * maximumCharactersPerToken + 4096
-    this.checkpointAt = response.startedAt + firstCheckpointMs - checkpointEveryMs
+  constructor(
+    private readonly state: AttemptState,
+    outputCap: number,
+    begun: Pick<AttemptRun, 'way' | 'attempt' | 'response' | 'stream' | 'seam' | 'endProbe'>,
+  ) {
+    this.way = begun.way
+    this.attempt = begun.attempt
+    this.response = begun.response
+    this.stream = begun.stream
+    this.seam = begun.seam
+    this.endProbe = begun.endProbe
+    this.maximumCharacters = outputCap * state.request.prepared.request.choices * maximumCharactersPerToken + 4096
+    this.checkpointAt = begun.response.startedAt + firstCheckpointMs - checkpointEveryMs
   }
 
   /** Notes what arrived. */
   add(): void {
     const { attempt, response } = this
-    const { request } = this.options.request.prepared
-    if (request.embedding === undefined) this.noteUsage(attempt.arrivedAt())
-    else this.options.request.checkpoint()
+    const { request } = this.state.request.prepared
+    if (request.embedding === undefined) this.noteUsage(attempt.arrivedAt)
+    else this.state.request.checkpoint()
     if (response.hasContent && response.firstContentAt === null) {
-      response.firstContentAt = attempt.arrivedAt()
+      response.firstContentAt = attempt.arrivedAt
       attempt.contentArrived()
     }
     if (response.text.length > this.maximumCharacters || response.itemCharacters > maximumItemCharacters)
@@ -121,7 +108,7 @@ export class AttemptRun {
   /** Returns the content to send now; null = none, or not yet. The first batch begins with `opened`. */
   show(): readonly ChatEvent[] | null {
     // A failure in the same read as the first content was not sent yet, so the request can still fall back.
-    const { stream } = this.options.request.prepared.request
+    const { stream } = this.state.request.prepared.request
     if (!this.isCommitted && (stream === null || !this.hasServed())) return null
     const content = this.taken()
     // What only repeats the text before it is nothing to the client.
@@ -139,15 +126,15 @@ export class AttemptRun {
     this.attempt.close(this.response.ended && this.response.failure === null)
     this.way.ticket.end()
     // The report of an outcome follows in the same turn, if there is one.
-    this.options.endProbe?.()
+    this.endProbe?.()
     const { failure } = this.response
-    this.way.claim?.settle(this.drawnTokens(), failure && { ...failure, status: this.attempt.status() })
+    this.way.claim?.settle(this.drawnTokens(), failure && { ...failure, status: this.attempt.status })
   }
 
   /** Tokens that count against the quota; null = unknown, and the estimate stays. A refused request draws none. */
   private drawnTokens(): number | null {
     const { failure, usage, text, reasoning } = this.response
-    const status = this.attempt.status()
+    const status = this.attempt.status
     const isRefused = failure?.kind === 'connection_failed' || (failure !== null && status !== null && status >= 400)
     if (isRefused) return 0
     if (usage?.inputTokens == null) return null
@@ -162,29 +149,28 @@ export class AttemptRun {
 
   /** Returns the end of the serving response, with all parts that were held back. */
   lastBatch(): readonly ChatEvent[] {
-    const content = this.isCommitted ? [] : this.begun(this.taken())
-    return [...content, ...getFinishes(this.response)]
+    const finishes = getFinishes(this.response)
+    return this.isCommitted ? finishes : [...this.begun(this.taken()), ...finishes]
   }
 
   /** Records the attempt with its duration until now. */
-  note(outcome: AttemptOutcome, status: number | null = this.attempt.status()): void {
+  note(outcome: AttemptOutcome, status: number | null = this.attempt.status): void {
     const { candidate, startedAt } = this.response
-    this.options.progress.attempts.push({
+    const hasReceiver = this.state.request.request.demands !== undefined && candidate.endpoint.receiver !== null
+    this.state.progress.attempts.push({
       model: fullName(candidate.model),
       outcome,
       startedAt,
       durationMs: Math.round(this.lastedMs()),
       status,
-      ...(this.options.request.request.demands === undefined || candidate.endpoint.receiver === null
-        ? {}
-        : { receiver: describeReceiver(findReceiver(candidate)) }),
+      ...(hasReceiver ? { receiver: describeReceiver(findReceiver(candidate)) } : null),
       ...findVia(candidate, this.way.claim),
     })
   }
 
   /** Milliseconds since the attempt began. */
   lastedMs(): number {
-    return this.deps.clock.monotonic() - this.response.startedAt
+    return this.state.deps.clock.monotonic() - this.response.startedAt
   }
 
   /** Notes that the attempt serves, and returns its first batch. */
@@ -192,8 +178,8 @@ export class AttemptRun {
     this.isCommitted = true
     if (this.seam === null) return [this.opened(), ...content]
     this.note('served', 200)
-    const model = fullName(servedModel(this.deps.catalog, this.response))
-    this.options.progress.continued.push({ model, at: this.seam.at() })
+    const model = fullName(servedModel(this.state.deps.catalog, this.response))
+    this.state.progress.continued.push({ model, at: this.seam.at() })
     return content
   }
 
@@ -205,37 +191,36 @@ export class AttemptRun {
   /** Creates the first event of a response, whose model from here on is the serving one. */
   private opened(): ChatEvent {
     const { response } = this
-    const { request, progress } = this.options
-    const { candidate, startedAt, firstContentAt, request: question, providerFields, vectors } = response
+    const { request, progress } = this.state
+    const { candidate, startedAt, firstContentAt, request: question, effort, providerFields, vectors } = response
     const { requestId, startedMonotonic, secrets } = request
     // Vectors arrive at once.
     if (firstContentAt !== null && vectors === null) progress.firstContentMs = firstContentAt - startedMonotonic
     this.note('served', 200)
-    const model = fullName(servedModel(this.deps.catalog, response))
+    const model = fullName(servedModel(this.state.deps.catalog, response))
     const requested = requestedModel(request.plan)
-    const effort = getEffort(candidate, question)
-    const opening: ResponseStart = {
+    const opening: Built<ResponseStart> = {
       requestId,
       createdAt: Math.floor(request.startedAt / 1000),
       model,
       provider: candidate.model.provider,
       requestedModel: requested,
-      ...(model === requested && question.model !== null ? { askedName: question.model } : {}),
-      ...(question.rules?.acted == null ? {} : { rules: question.rules.acted }),
-      ...(effort === null ? {} : { effort }),
-      ...(request.plan.turn?.runaway == null ? {} : { runaway: request.plan.turn.runaway.cause }),
       attempts: [...progress.attempts],
       droppedParameters: response.droppedParameters,
-      ...(secrets.length === 0 ? {} : { secrets }),
-      ...(response.outputCap === null ? {} : { outputCap: response.outputCap }),
-      ...(progress.web === null ? {} : { web: progress.web }),
-      ...(progress.hedge === null ? {} : { hedge: progress.hedge.result }),
-      ...(question.dialect === 'messages' ? { inputUsage: getInputUsage(response) } : {}),
-      ...(providerFields === null ? {} : { providerFields }),
-      ...(vectors === null ? {} : { vectors }),
       enhanced: progress.enhancement?.changed ?? null,
       overheadMs: Math.max(0, startedAt - startedMonotonic - progress.upstreamMs),
     }
+    if (model === requested && question.model !== null) opening.askedName = question.model
+    if (question.rules?.acted != null) opening.rules = question.rules.acted
+    if (effort !== null) opening.effort = effort
+    if (request.plan.turn?.runaway != null) opening.runaway = request.plan.turn.runaway.cause
+    if (secrets.length > 0) opening.secrets = secrets
+    if (response.outputCap !== null) opening.outputCap = response.outputCap
+    if (progress.web !== null) opening.web = progress.web
+    if (progress.hedge !== null) opening.hedge = progress.hedge.result
+    if (question.dialect === 'messages') opening.inputUsage = getInputUsage(response)
+    if (providerFields !== null) opening.providerFields = providerFields
+    if (vectors !== null) opening.vectors = vectors
     return { type: 'opened', opening }
   }
 
@@ -246,7 +231,7 @@ export class AttemptRun {
       return
     this.checkpointAt = now
     this.checkpointLength = length
-    this.options.request.checkpoint()
+    this.state.request.checkpoint()
   }
 }
 
@@ -260,16 +245,17 @@ function getInputUsage({ usage, candidate, request }: UpstreamResponse): NonNull
 /** Finish reasons of a complete output. */
 export function getFinishes(response: ReceivedAnswer): readonly ChatEvent[] {
   const { stopSequence, upstreamReason } = response
-  return [...response.finishes].map(
-    ([choice, reason]): ChatEvent => ({
-      type: 'finish',
-      choice,
-      reason,
-      ...(choice === 0 && reason === 'stop' && stopSequence !== null ? { stopSequence } : {}),
-      ...(choice === 0 && upstreamReason !== null ? { upstreamReason } : {}),
-    }),
-  )
+  const finishes: Built<FinishEvent>[] = []
+  for (const [choice, reason] of response.finishes) {
+    const finish: Built<FinishEvent> = { type: 'finish', choice, reason }
+    if (choice === 0 && reason === 'stop' && stopSequence !== null) finish.stopSequence = stopSequence
+    if (choice === 0 && upstreamReason !== null) finish.upstreamReason = upstreamReason
+    finishes.push(finish)
+  }
+  return finishes
 }
+
+type FinishEvent = Extract<ChatEvent, { readonly type: 'finish' }>
 
 const truncated = upstreamFailure('truncated', 'the response ended without its terminal event')
 const endless = upstreamFailure('bad_answer', 'the output exceeded its cap')

@@ -45,74 +45,58 @@ export type OpenAttempt = Pick<UpstreamAttempt, keyof UpstreamAttempt>
  * closures per request costs time.
  */
 export class UpstreamAttempt {
-  private readonly deps: AttemptDeps
-  private readonly options: AttemptOptions
+  /** The credentials that the call uses. */
+  readonly access: Access
+  /** HTTP status of the response; null = none yet. */
+  status: number | null = null
+  /** Monotonic milliseconds at which the last `next` ended. */
+  arrivedAt = 0
+  /** Milliseconds spent waiting for the upstream, without the time in which the client did not read. */
+  waitedMs = 0
   private readonly provider: Provider
   private readonly request: ProviderRequest
   private readonly abort = new AbortController()
   private readonly leave = () => this.abort.abort()
-  private watch: Watch | null = null
+  private readonly watch: Watch
   private body: BodyReader | null = null
-  private answered: number | null = null
-  private waited = 0
-  private arrived = 0
 
-  constructor(deps: AttemptDeps, options: AttemptOptions) {
-    const { provider } = options.candidate.endpoint
-    this.deps = deps
-    this.options = options
+  constructor(
+    private readonly deps: AttemptDeps,
+    private readonly options: AttemptOptions,
+  ) {
+    const { provider, access } = options.candidate.endpoint
+    this.access = options.claim?.key.access ?? access
     this.provider = selectProvider(provider, options.request)
     const names = wireToolNames(options.request.request, this.provider)
     const request = names === null ? options.request : { ...options.request, request: names.request }
-    this.request = this.provider.toRequest(request, this.access())
+    this.request = this.provider.toRequest(request, this.access)
     options.response.droppedParameters = this.request.droppedParameters
     options.response.clientNames = names?.own ?? null
-  }
-
-  /** The credentials that the call uses. */
-  access(): Access {
-    return this.options.claim?.key.access ?? this.options.candidate.endpoint.access
-  }
-
-  /** HTTP status of the response; null = none yet. */
-  status(): number | null {
-    return this.answered
+    this.watch = new Watch(deps, options, this.request.url, this.leave)
   }
 
   /** Reads once into the response, possibly nothing. Returns false after the end of the body. Never throws. */
   async next(): Promise<boolean> {
-    const { clock } = this.deps
-    this.watch ??= new Watch(this.deps, this.options, this.request.url, this.leave)
     const { watch } = this
-    const since = clock.monotonic()
+    const since = this.deps.clock.monotonic()
     watch.waits(since)
     try {
-      this.body ??= await this.send(watch)
+      if (this.body === null) this.body = this.bodyOf(await this.send())
       return await this.body.next()
     } catch (cause) {
       const missing = cause instanceof CredentialsMissingError ? cause.failure : null
       this.options.response.fail(watch.failure() ?? missing ?? brokenConnection(this.body))
       return true
     } finally {
-      this.arrived = clock.monotonic()
-      this.waited += this.arrived - since
-      watch.waits(null)
+      this.arrivedAt = this.deps.clock.monotonic()
+      this.waitedMs += this.arrivedAt - since
+      watch.rests()
     }
-  }
-
-  /** Monotonic milliseconds at which the last `next` ended. */
-  arrivedAt(): number {
-    return this.arrived
   }
 
   /** Watches silence from here on, and not the first content. */
   contentArrived(): void {
-    this.watch?.contentArrived()
-  }
-
-  /** Milliseconds spent waiting for the upstream, without the time in which the client did not read. */
-  waitedMs(): number {
-    return this.waited
+    this.watch.contentArrived()
   }
 
   /**
@@ -120,7 +104,7 @@ export class UpstreamAttempt {
    * response it first reads the few bytes after the terminal event, so that the connection can be reused.
    */
   close(complete: boolean): void {
-    this.watch?.stop()
+    this.watch.stop()
     this.options.signal.removeEventListener('abort', this.leave)
     if (this.body?.isOver()) return
     // An unread body would keep the upstream generating at the gateway's cost.
@@ -129,20 +113,22 @@ export class UpstreamAttempt {
     void this.body.drain().then(cancel, cancel)
   }
 
-  private async send(watch: Watch): Promise<BodyReader> {
-    const { request, signal, claim } = this.options
+  private send(): Response | Promise<Response> {
+    const { request, signal } = this.options
     signal.addEventListener('abort', this.leave)
     if (signal.aborted) this.leave()
-    const init = requestInit(this.request, request.stream, this.abort.signal)
     const { answered } = this.request
-    const response =
-      answered === undefined
-        ? await authorizedFetch(this.deps.network, this.access(), this.request, init)
-        : Response.json(answered)
-    this.answered = response.status
-    claim?.answered(response.headers)
+    if (answered !== undefined) return Response.json(answered)
+    const init = requestInit(this.request, request.stream, this.abort.signal)
+    return authorizedFetch(this.deps.network, this.access, this.request, init)
+  }
+
+  private bodyOf(response: Response): BodyReader {
+    const { watch } = this
+    this.status = response.status
+    this.options.claim?.answered(response.headers)
     watch.byteArrived()
-    return bodyReader(response, request, {
+    return bodyReader(response, this.options.request, {
       provider: this.provider,
       clock: this.deps.clock,
       byteArrived: () => watch.byteArrived(),
@@ -183,68 +169,56 @@ function brokenConnection(body: BodyReader | null): ProviderFailure {
     : upstreamFailure('truncated', 'connection broke inside the response')
 }
 
-type Due = { readonly at: number; readonly phase: Phase }
-
-/** Returns the first of two concurrent causes. */
-function sooner(due: Due, other: Due): Due {
-  return other.at < due.at ? other : due
-}
-
-/** Starts the timer of one attempt. Calls `leave` when a wait exceeds its deadline. */
+/** The timer of one attempt, from its first wait on. Calls `leave` when a wait exceeds its deadline. */
 class Watch {
-  private readonly clock: Clock
-  private readonly network: Network
-  private readonly deadlines: Deadlines
-  private readonly url: string
-  private readonly leave: () => void
-  private readonly deadlineAt: number
-  private readonly startedAt: number
   private readonly firstContentMs: number
-  private isWaiting = true
+  private startedAt = Number.NaN
+  private isWaiting = false
   private hasBytes = false
   private hasContent = false
   private stopped = false
   private expired: Phase | null = null
   /** When the upstream last sent bytes, or the gateway last began to wait for them. */
-  private quietSince: number
+  private quietSince = 0
   // `fetch` does not separate connecting from waiting. Near the connection deadline, a second, bare connection checks
   // whether the host is reachable.
-  private probeAt: number
-  private lookAt = Number.POSITIVE_INFINITY
+  private probeAt = Number.POSITIVE_INFINITY
+  private dueAt = Number.POSITIVE_INFINITY
+  private duePhase: Phase = 'deadline'
   private cancel = () => {}
 
-  constructor({ clock, network }: AttemptDeps, options: AttemptOptions, url: string, leave: () => void) {
-    const { deadlines, deadlineAt } = options
-    this.clock = clock
-    this.network = network
-    this.deadlines = deadlines
-    this.url = url
-    this.leave = leave
-    this.deadlineAt = deadlineAt
-    this.startedAt = clock.monotonic()
-    this.firstContentMs = thinksLong(options.request) ? deadlines.firstContentReasoningMs : deadlines.firstContentMs
-    this.quietSince = this.startedAt
-    this.probeAt = this.startedAt + deadlines.connectMs / 2
-    this.look()
+  constructor(
+    private readonly deps: AttemptDeps,
+    private readonly options: AttemptOptions,
+    private readonly url: string,
+    private readonly leave: () => void,
+  ) {
+    const { firstContentMs, firstContentReasoningMs } = options.deadlines
+    this.firstContentMs = thinksLong(options.request) ? firstContentReasoningMs : firstContentMs
   }
 
-  /**
-   * Silence counts only while the gateway waits for the upstream, since `since`: a slow client makes the gateway read
-   * slowly.
-   */
-  waits(since: number | null): void {
-    this.isWaiting = since !== null
-    if (since !== null) this.quietSince = since
+  /** Silence counts only while the gateway waits for the upstream, since `now`: a slow client makes the gateway read slowly. */
+  waits(now: number): void {
+    this.isWaiting = true
+    this.quietSince = now
+    if (!Number.isNaN(this.startedAt)) return
+    this.startedAt = now
+    this.probeAt = now + this.options.deadlines.connectMs / 2
+    this.look(now)
+  }
+
+  rests(): void {
+    this.isWaiting = false
   }
 
   byteArrived(): void {
-    this.quietSince = this.clock.monotonic()
+    this.quietSince = this.deps.clock.monotonic()
     if (this.hasBytes) return
     this.hasBytes = true
     // Silence counts from here on and may be due before the next check.
-    if (this.quietSince + this.deadlines.silenceMs >= this.lookAt) return
+    if (this.quietSince + this.options.deadlines.silenceMs >= this.dueAt) return
     this.cancel()
-    this.look()
+    this.look(this.quietSince)
   }
 
   contentArrived(): void {
@@ -264,34 +238,39 @@ class Watch {
       : upstreamFailure('timeout', `${this.expired} deadline passed`)
   }
 
-  private look(): void {
-    const now = this.clock.monotonic()
-    let due = this.nextDue(now)
-    if (due.at <= now && due.phase === 'connection') {
+  private look(now: number): void {
+    this.findDue(now)
+    if (this.dueAt <= now && this.duePhase === 'connection') {
       this.probe()
-      due = this.nextDue(now)
+      this.findDue(now)
     }
-    if (due.at <= now) return void this.expire(due.phase)
-    this.lookAt = due.at
-    this.cancel = this.clock.after(due.at - now, () => this.look())
+    if (this.dueAt <= now) return void this.expire(this.duePhase)
+    this.cancel = this.deps.clock.after(this.dueAt - now, () => this.look(this.deps.clock.monotonic()))
   }
 
-  private nextDue(now: number): Due {
-    const { deadlines, startedAt } = this
-    const silence = (this.isWaiting ? this.quietSince : now) + deadlines.silenceMs
-    const alive: Due = this.hasBytes
-      ? { at: silence, phase: 'silence' }
-      : sooner(
-          { at: startedAt + deadlines.firstByteMs, phase: 'first_byte' },
-          { at: this.probeAt, phase: 'connection' },
-        )
-    const due = sooner({ at: this.deadlineAt, phase: 'deadline' }, alive)
-    return this.hasContent ? due : sooner(due, { at: startedAt + this.firstContentMs, phase: 'first_content' })
+  /** Finds the wait that is due first; of several, the first one here. */
+  private findDue(now: number): void {
+    const { startedAt } = this
+    const { deadlines, deadlineAt } = this.options
+    this.dueAt = deadlineAt
+    this.duePhase = 'deadline'
+    if (this.hasBytes) this.mayBeDue((this.isWaiting ? this.quietSince : now) + deadlines.silenceMs, 'silence')
+    else {
+      this.mayBeDue(startedAt + deadlines.firstByteMs, 'first_byte')
+      this.mayBeDue(this.probeAt, 'connection')
+    }
+    if (!this.hasContent) this.mayBeDue(startedAt + this.firstContentMs, 'first_content')
+  }
+
+  private mayBeDue(at: number, phase: Phase): void {
+    if (at >= this.dueAt) return
+    this.dueAt = at
+    this.duePhase = phase
   }
 
   private probe(): void {
     this.probeAt = Number.POSITIVE_INFINITY
-    void this.network.reaches(this.url, this.deadlines.connectMs / 2).then(isReached => {
+    void this.deps.network.reaches(this.url, this.options.deadlines.connectMs / 2).then(isReached => {
       if (!isReached && !this.hasBytes) this.expire('connection')
     })
   }

@@ -13,7 +13,7 @@ import type { CacheAffinityTracker } from '../learning/cache-affinity.ts'
 import { getPromptCache } from '../models/catalog.ts'
 import { type Endpoints, findEndpoint } from './routing/hosts.ts'
 import type { Route } from './routing/route.ts'
-import type { SettledCost } from './settled-cost.ts'
+import type { BaselineCost, SettledCost } from './settled-cost.ts'
 
 export type BaselineDeps = {
   readonly catalog: Pick<Catalog, 'list' | 'resolve'>
@@ -21,18 +21,6 @@ export type BaselineDeps = {
   /** `provider/model` that the operator named; null = the strongest configured model. */
   readonly config: { readonly routing: { readonly baselineModel: string | null } }
   readonly ties: Pick<CacheAffinityTracker, 'tokensBefore'>
-}
-
-/** The baseline of one request. Money is an integer of 1e-8 USD. */
-export type BaselineCost = {
-  /** `provider/model`. */
-  readonly model: string
-  readonly microcents: number
-  /** Input tokens that it would have read from its cache and written to it. */
-  readonly cached: number
-  readonly written: number
-  /** Its cost minus what was paid; negative if that was more. */
-  readonly saved: number
 }
 
 /** Returns the baseline of an account: its own, the operator's, else the strongest one. Null = none has known prices. */

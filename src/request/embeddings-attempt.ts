@@ -31,9 +31,6 @@ export function vectorUsage(inputTokens: number): TokenUsage {
 }
 
 class EmbeddingsAttempt implements OpenAttempt {
-  private readonly deps: AttemptDeps
-  private readonly options: AttemptOptions
-  private readonly embedding: EmbeddingInputs
   private readonly waiting: Batch[]
   private readonly vectors: Vector[]
   private readonly running = new Map<Call, Promise<Call>>()
@@ -45,11 +42,12 @@ class EmbeddingsAttempt implements OpenAttempt {
   private isEstimated = false
   private last: UpstreamAttempt
 
-  constructor(deps: AttemptDeps, options: AttemptOptions, embedding: EmbeddingInputs) {
+  constructor(
+    private readonly deps: AttemptDeps,
+    private readonly options: AttemptOptions,
+    private readonly embedding: EmbeddingInputs,
+  ) {
     const { model } = options.candidate
-    this.deps = deps
-    this.options = options
-    this.embedding = embedding
     this.waiting = [...splitIntoBatches(embedding.tokens, model.embedding?.batch ?? { inputs: 1, tokens: 1 })]
     this.vectors = new Array(embedding.tokens.length)
     this.first = this.callFor(this.waiting[0], options.claim ?? null)
@@ -57,20 +55,20 @@ class EmbeddingsAttempt implements OpenAttempt {
     options.response.droppedParameters = this.first.answer.droppedParameters
   }
 
-  access(): Access {
-    return this.last.access()
+  get access(): Access {
+    return this.last.access
   }
 
-  status(): number | null {
-    return this.last.status()
+  get status(): number | null {
+    return this.last.status
   }
 
-  arrivedAt(): number {
-    return this.last.arrivedAt()
+  get arrivedAt(): number {
+    return this.last.arrivedAt
   }
 
-  waitedMs(): number {
-    return this.last.waitedMs()
+  get waitedMs(): number {
+    return this.last.waitedMs
   }
 
   /** Calls have no content before their end, and only the deadline of the whole request bounds that. */
@@ -129,7 +127,7 @@ class EmbeddingsAttempt implements OpenAttempt {
   /** Ends a failed call. Returns whether its inputs wait for another key. */
   private hasOtherKey({ upstream, batch, claim }: Call, failure: ProviderFailure): boolean {
     upstream.close(false)
-    const status = upstream.status()
+    const { status } = upstream
     const isRefused = failure.kind === 'connection_failed' || (status !== null && status >= 400)
     claim?.settle(isRefused ? 0 : null, { ...failure, status })
     if (claim === null || !isKeyFailure(failure.kind) || this.failedKeys.size + 1 >= maximumKeyFailures) return false

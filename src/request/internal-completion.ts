@@ -83,7 +83,7 @@ export async function completeInternally(
     const { failure } = response
     attempt.close(response.ended)
     if (failure === null) claim?.settle(null)
-    else claim?.settle(isKeyFailure(failure.kind) ? 0 : null, { ...failure, status: attempt.status() })
+    else claim?.settle(isKeyFailure(failure.kind) ? 0 : null, { ...failure, status: attempt.status })
   }
   if (response.failure !== null) throw new Error(response.failure.kind, { cause: response.failure })
   if (!response.ended) throw new Error('the output was truncated')

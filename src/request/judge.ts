@@ -15,7 +15,7 @@ import {
   uncalledError,
 } from './errors.ts'
 import type { Progress } from './progress.ts'
-import { type Candidate, getEffort } from './routing/candidate.ts'
+import type { Candidate } from './routing/candidate.ts'
 import { healthKey } from './routing/hosts.ts'
 import { noteUnstreamed } from './start-attempt.ts'
 import { lacksForcedCall, type UpstreamResponse } from './upstream-response.ts'
@@ -32,7 +32,7 @@ export function judge(state: CallState, run: AttemptRun): readonly ChatEvent[] |
   const failure = run.failure()
   // A client disconnect is not a failure of the upstream.
   if (failure !== null && request.signal.aborted) throw abortError(request.signal)
-  const failed = { candidate, failure: failure ?? state.cut?.failure ?? noCall, status: attempt.status(), claim }
+  const failed = { candidate, failure: failure ?? state.cut?.failure ?? noCall, status: attempt.status, claim }
   if (failure === null) {
     reportSuccess(deps, run)
     if (isServing(state, run)) return run.lastBatch()
@@ -56,7 +56,7 @@ export function judge(state: CallState, run: AttemptRun): readonly ChatEvent[] |
   }
   if (failure.rejectsStream === true && run.stream) {
     // The call was refused before any work, so it is no attempt: the same one follows without a stream.
-    noteUnstreamed(attempt.access(), candidate.model, deps.clock.monotonic())
+    noteUnstreamed(attempt.access, candidate.model, deps.clock.monotonic())
     return again(state, candidate)
   }
   noteFailed(state, failed)
@@ -77,7 +77,8 @@ export function isServing({ empty, request }: CallState, run: AttemptRun): boole
   if (lacksForcedCall(run.response)) return false
   const { hasContent, finishes } = run.response
   // `length` and `content_filter` explain an output without content, `stop` does not.
-  const isStopped = [...finishes.values()].every(reason => reason === 'stop')
+  let isStopped = true
+  for (const reason of finishes.values()) if (reason !== 'stop') isStopped = false
   // Without a word of it, a cut text is not known to be whole.
   if (run.seam !== null) return run.seam.isJoined() || !isStopped
   return hasContent || !isStopped || empty !== null || fallback !== 'any'
@@ -173,9 +174,9 @@ export function emptyAnswer(state: CallState): readonly ChatEvent[] {
 
 /** Reports a success, with its speed if it was streamed. */
 function reportSuccess({ health, clock }: CallDeps, { response, attempt, stream }: AttemptRun): void {
-  const speed = stream ? getSpeed(response, attempt.waitedMs(), clock.monotonic()) : {}
-  const firstTokenScale = firstTokenAt(getEffort(response.candidate, response.request))
-  health.report(healthKey(response.candidate), { outcome: 'ok', ...speed, firstTokenScale })
+  const speed = stream ? getSpeed(response, attempt.waitedMs, clock.monotonic()) : null
+  const firstTokenScale = firstTokenAt(response.effort)
+  health.report(healthKey(response.candidate), { outcome: 'ok', firstTokenScale, ...speed })
 }
 
 /** Fewer tokens than this give no meaningful rate. */

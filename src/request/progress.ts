@@ -32,71 +32,53 @@ export type Hedge = {
   microcents: number
 }
 
-/** The active set of open requests in the telemetry writes `place`. */
-export type Progress = ActiveSetMember & {
+/** Of a request that has been admitted. */
+export class Progress implements ActiveSetMember {
+  /** Written by the active set of open requests in the telemetry. */
+  place = -1
   /**
    * `answer`: monotonic milliseconds at which each stage began; a stage ends where the next one begins. Null = not
    * reached.
    */
   readonly stages: Record<PipelineStage, number | null>
   /** `answer`: defaults to `client_closed`, because a generator that is ended from outside receives no reason. */
-  outcome: RequestStatus
+  outcome: RequestStatus = 'client_closed'
   /** `answer`. */
-  errorCode: string | null
+  errorCode: string | null = null
   /** `answer`: what the error of a failed request names, or the layer that ended the output; null = nothing. */
-  decision: Decision | null
+  decision: Decision | null = null
   /** `answer`, from `enhance`; null = not requested. */
-  enhancement: ResponseSummary['enhancement']
+  enhancement: ResponseSummary['enhancement'] = null
   /** `answer`, from `admit` and `enrich`; null = no web access. */
-  web: WebUse | null
+  web: WebUse | null = null
   /** `answer`, from `ScreenedOutput`: the output ended at a hit. */
-  isFiltered: boolean
-  /** `call`: enlarged for a more expensive fallback. */
-  reservation: Reservation
+  isFiltered = false
   /** `call`: each model that was called or skipped, in order. */
-  readonly attempts: Attempt[]
+  readonly attempts: Attempt[] = []
   /** `call`: the response that is being read; null = none, or it failed. */
-  response: UpstreamResponse | null
+  response: UpstreamResponse | null = null
   /** `call`: responses whose text the client has and another one continues, in order. */
-  readonly cut: UpstreamResponse[]
+  readonly cut: UpstreamResponse[] = []
   /** `call`: where they were continued. */
-  readonly continued: Continuation[]
+  readonly continued: Continuation[] = []
   /** `call`: complete answers, and canceled hedges beside them, that another attempt or an error replaced. */
-  readonly discarded: UpstreamResponse[]
+  readonly discarded: UpstreamResponse[] = []
   /** `call`: the hedge of the request; null = hedging was not requested. */
-  hedge: Hedge | null
+  hedge: Hedge | null = null
   /** `call`: milliseconds from the start to the first content. */
-  firstContentMs: number | null
+  firstContentMs: number | null = null
   /**
    * `call`: milliseconds that the request waited for other services (a rewrite, the web, failed upstreams). The gateway
    * overhead excludes these and the wait for the serving upstream.
    */
-  upstreamMs: number
-}
+  upstreamMs = 0
 
-/** Creates the progress of a request that has just been admitted. */
-export function createProgress(
-  reservation: Reservation,
-  { route, admit }: { readonly route: number; readonly admit: number },
-): Progress {
-  return {
-    place: -1,
-    stages: { route, admit, moderate: null, enhance: null, enrich: null, call: null, settle: null },
-    outcome: 'client_closed',
-    errorCode: null,
-    decision: null,
-    enhancement: null,
-    web: null,
-    isFiltered: false,
-    reservation,
-    attempts: [],
-    response: null,
-    cut: [],
-    continued: [],
-    discarded: [],
-    hedge: null,
-    firstContentMs: null,
-    upstreamMs: 0,
+  /** `reservation` is enlarged by `call` for a more expensive fallback. */
+  constructor(
+    public reservation: Reservation,
+    { route, admit }: { readonly route: number; readonly admit: number },
+  ) {
+    this.stages = { route, admit, moderate: null, enhance: null, enrich: null, call: null, settle: null }
   }
 }
 

@@ -2,19 +2,17 @@
 
 import { type Attempt, type AttemptOutcome, type AttemptSkip, attemptSkips } from '../core/chat/attempts.ts'
 import { type ChatRequest, isChat } from '../core/chat/chat.ts'
-import type { ResponseSummary, TokenUsage } from '../core/chat/chat-events.ts'
-import type { Caller } from '../core/limits/plans.ts'
+import type { Built, ResponseSummary, TokenUsage } from '../core/chat/chat-events.ts'
 import { fullName, type Model, unknownPrices } from '../core/models/models.ts'
 import type { Rates } from '../core/models/pricing.ts'
 import { nameDemands } from '../core/policy/constraints.ts'
 import type { Clock } from '../core/ports.ts'
-import { findTags, type Tags } from '../core/request/tags.ts'
+import { findTags } from '../core/request/tags.ts'
 import { dayMs } from '../core/text/utc-days.ts'
 import { costParts, priceTable, toUsd } from '../core/usage/money.ts'
 import { fieldName } from '../core/usage/rejection.ts'
 import {
   type AttemptRecord,
-  attemptOutcomes,
   maximumRecordedAttempts,
   maximumTraced,
   maximumTried,
@@ -28,30 +26,26 @@ import {
 import { logLengthRatio } from '../learning/learning-cell.ts'
 import type { RecentPrompts } from '../learning/recent-prompts.ts'
 import { inferQuality, type LengthStatistics } from '../learning/response-quality.ts'
-import type { ChosenEffort } from '../models/effort.ts'
-import type { BaselineCost } from './baseline.ts'
 import type { AdmittedRequest, Progress } from './progress.ts'
-import { type Candidate, getEffort } from './routing/candidate.ts'
+import type { Candidate } from './routing/candidate.ts'
 import { requestedModel } from './routing/named-model.ts'
 import type { Route } from './routing/route.ts'
-import type { SettledCost } from './settled-cost.ts'
-
-/** Cost of a request, and of the same tokens at the baseline; null = not comparable. */
-export type RecordedCost = SettledCost & { readonly baseline: BaselineCost | null }
+import type { BaselineCost, SettledCost } from './settled-cost.ts'
+import type { UpstreamResponse } from './upstream-response.ts'
 
 /** Builds the record. `end` is the status of the request and its monotonic millisecond. */
 export function toUsageRecord(
   request: AdmittedRequest,
   progress: Progress,
-  cost: RecordedCost,
+  cost: SettledCost,
   end: Pick<Progress, 'outcome' | 'errorCode'> & { readonly at: number },
 ): UsageRecord {
   const { request: question, caller, plan, startedMonotonic } = request
   const { reservation } = progress
-  const { response, model, estimated, owed, billed, search, fetch, hedge, ownKey, otherUsages, unpriced } = cost
-  const { baseline, cacheSaved } = cost
-  const usage = otherUsages.reduce(getSum, wholeUsage(cost))
-  return {
+  const { response, model, owed, billed, search, fetch, otherUsages, baseline } = cost
+  const whole = wholeUsage(cost)
+  const usage = otherUsages.length === 0 ? whole : otherUsages.reduce(getSum, whole)
+  const record: UsageRecord = {
     request_id: request.requestId,
     account_id: caller.accountId,
     key_id: caller.keyId,
@@ -60,7 +54,6 @@ export function toUsageRecord(
     provider: model?.provider ?? '',
     model: model?.id ?? '',
     requested_model: requestedModel(plan),
-    ...getUpstreamId(response),
     routing_mode: plan.mode,
     strategy: plan.strategy,
     query_type: isChat(question) ? plan.analysis.queryType : null,
@@ -74,45 +67,39 @@ export function toUsageRecord(
     cache_write_tokens: usage.cacheWriteTokens,
     output_tokens: usage.outputTokens,
     reasoning_tokens: usage.reasoningTokens,
-    estimated: estimated || otherUsages.length > 0,
+    estimated: cost.estimated || otherUsages.length > 0,
     billed_microcents: billed,
     reserved_microcents: reservation.reservedMicrocents,
-    // Absent if there is none, as in nearly every record.
-    ...(owed === billed ? {} : { shortfall_microcents: owed - billed }),
-    ...(search + fetch === 0 ? {} : { search_microcents: search, fetch_microcents: fetch }),
-    ...(hedge === 0 ? {} : { hedge_microcents: hedge }),
-    ...(ownKey === null ? {} : { own_key_microcents: ownKey }),
-    ...(unpriced === null ? {} : { unpriced }),
-    ...(baseline === null ? {} : { routing_saved_microcents: baseline.saved }),
-    ...(cacheSaved === null ? {} : { cache_saved_microcents: cacheSaved }),
     attempts: Math.min(progress.attempts.length, maximumRecordedAttempts),
     tried: toAttemptRecords(progress, startedMonotonic),
     latency_ms: Math.round(end.at - startedMonotonic),
     first_token_ms: progress.firstContentMs === null ? null : Math.round(progress.firstContentMs),
     metadata: question.metadata === null ? null : { ...question.metadata },
-    ...recordLabels(caller, findTags(caller, question)),
   }
+  // Nearly every record has none of these.
+  const upstreamId = response?.upstreamId ?? ''
+  if (storedId.test(upstreamId)) record.upstream_id = upstreamId
+  if (owed !== billed) record.shortfall_microcents = owed - billed
+  if (search + fetch !== 0) {
+    record.search_microcents = search
+    record.fetch_microcents = fetch
+  }
+  if (cost.hedge !== 0) record.hedge_microcents = cost.hedge
+  if (cost.ownKey !== null) record.own_key_microcents = cost.ownKey
+  if (cost.unpriced !== null) record.unpriced = cost.unpriced
+  if (baseline !== null) record.routing_saved_microcents = baseline.saved
+  if (cost.cacheSaved !== null) record.cache_saved_microcents = cost.cacheSaved
+  if (caller.lineageId !== undefined && caller.lineageId !== caller.keyId) record.lineage_id = caller.lineageId
+  const tags = findTags(caller, question)
+  if (tags !== undefined) record.tags = tags
+  return record
 }
 
-/** Tags, and the key's lineage if it is not the key itself. Both are absent in most records. */
-function recordLabels(
-  { keyId, lineageId = keyId }: Caller,
-  tags: Tags | undefined,
-): Pick<UsageRecord, 'lineage_id' | 'tags'> {
-  return {
-    ...(lineageId === keyId ? {} : { lineage_id: lineageId }),
-    ...(tags === undefined ? {} : { tags }),
-  }
-}
-
-function getUpstreamId(response: SettledCost['response']): Pick<UsageRecord, 'upstream_id'> {
-  const id = response?.upstreamId ?? null
-  return id === null || id === '' || id.length > maximumUpstreamId || /[^!-~]/.test(id) ? {} : { upstream_id: id }
-}
+const storedId = new RegExp(`^[!-~]{1,${maximumUpstreamId}}$`)
 
 /** Usage of all parts of the output. */
 function wholeUsage({ usage, parts }: SettledCost): TokenUsage {
-  return parts.reduce((sum, part) => getSum(sum, part.usage), usage)
+  return parts.length === 0 ? usage : parts.reduce((sum, part) => getSum(sum, part.usage), usage)
 }
 
 /** The tokens of all attempts that the provider charges count against the daily limit. */
@@ -137,26 +124,24 @@ function toAttemptRecords({ attempts }: Progress, startedMonotonic: number): Att
 
 /** Returns whether an outcome is that of a call; skipped candidates are not listed. */
 function wasCalled(outcome: AttemptOutcome): outcome is TriedOutcome {
-  return attemptOutcomes.some(attemptOutcome => attemptOutcome === outcome)
+  return !skips.has(outcome)
 }
+
+const skips: ReadonlySet<AttemptOutcome> = new Set(attemptSkips)
 
 export function toResponseSummary(
   { requestId, plan }: AdmittedRequest,
   { attempts, continued, enhancement, web }: Progress,
   cost: SettledCost,
 ): ResponseSummary {
-  const { response, model, estimated, billed, search, fetch, hedge, cacheSaved } = cost
-  return {
+  const { response, model, billed, search, fetch, hedge, cacheSaved } = cost
+  const summary: Built<ResponseSummary> = {
     requestId,
     model: model === null ? '' : fullName(model),
     provider: model?.provider ?? '',
     usage: wholeUsage(cost),
-    ...(continued.length === 0 ? {} : { continued }),
-    estimated,
-    ...(response?.providerFields == null ? {} : { providerFields: response.providerFields }),
-    ...reachedCap(response),
-    cost: { model: billed - search - fetch - hedge, search, fetch, ...(hedge === 0 ? {} : { hedge }), total: billed },
-    ...(cacheSaved === null ? {} : { cacheSaved }),
+    estimated: cost.estimated,
+    cost: { model: billed - search - fetch - hedge, search, fetch, total: billed, ...(hedge === 0 ? null : { hedge }) },
     routing: {
       mode: plan.mode,
       requestedModel: requestedModel(plan),
@@ -164,18 +149,20 @@ export function toResponseSummary(
       queryType: plan.analysis.queryType,
       complexity: plan.analysis.complexity ?? null,
       learned: plan.learning.influenced,
-      effort: response === null ? null : getEffort(response.candidate, response.request),
+      effort: response === null ? null : response.effort,
       attempts,
     },
     enhancement,
     web: web ?? noWebUsed,
   }
-}
-
-/** The gateway's own cap, if it truncated the output. */
-function reachedCap(response: SettledCost['response']): Pick<ResponseSummary, 'outputCap'> {
-  if (response === null || response.outputCap === null) return {}
-  return [...response.finishes.values()].includes('length') ? { outputCap: response.outputCap } : {}
+  if (continued.length > 0) summary.continued = continued
+  if (cacheSaved !== null) summary.cacheSaved = cacheSaved
+  if (response === null) return summary
+  if (response.providerFields !== null) summary.providerFields = response.providerFields
+  // The gateway's own cap, if it truncated the output.
+  if (response.outputCap !== null && [...response.finishes.values()].includes('length'))
+    summary.outputCap = response.outputCap
+  return summary
 }
 
 const noWebUsed = { searched: false, sources: [], leftOut: [] }
@@ -231,32 +218,29 @@ export function toRequestTrace(
     readonly model: Pick<Model, 'pricingSource'> | null
     readonly usage: TokenUsage
     readonly parts: SettledCost['parts']
-    /** Effort of the response; absent = none. */
-    readonly effort?: ChosenEffort
+    /** Absent or null = none. */
+    readonly response?: Pick<UpstreamResponse, 'effort'> | null
     readonly baseline: BaselineCost | null
   },
-  { fallback, rules, demands }: Pick<ChatRequest, 'fallback' | 'rules' | 'demands'>,
+  { fallback, rules, demands = [] }: Pick<ChatRequest, 'fallback' | 'rules' | 'demands'>,
 ): RequestTrace {
-  return {
-    c: inCallOrder(ranked).slice(0, maximumTraced).map(toTracedCandidate),
-    ...tracedAttempts(attempts),
-    ...tracedSkips(attempts),
-    ...(cost.rates === null ? {} : { b: sumOfParts(cost.rates, cost), r: tracedPrices(cost.rates, cost) }),
-    ...tracedBaseline(cost),
-    ...tracedDecision(decision),
-    ...(fallback === 'any' ? {} : { f: fallback }),
-    ...tracedReceivers(demands, attempts),
-    ...(rules?.acted == null ? {} : { u: rules.acted }),
-    ...(cost.effort == null ? {} : { e: cost.effort }),
-    ...(turn?.runaway == null || turn.runaway.step === 'stop' ? {} : { w: turn.runaway.step }),
+  const { rates, baseline, response } = cost
+  const trace: Built<RequestTrace> = { c: inCallOrder(ranked).slice(0, maximumTraced).map(toTracedCandidate) }
+  traceAttempts(attempts, trace)
+  if (rates !== null) {
+    trace.b = sumOfParts(rates, cost)
+    trace.r = tracedPrices(rates, cost)
   }
-}
-
-/** Returns the constraints in force and who received the prompt; empty if nothing was demanded. */
-function tracedReceivers(demands: ChatRequest['demands'], attempts: readonly Attempt[]): Pick<RequestTrace, 'g'> {
-  const constraints = nameDemands(demands ?? [])
-  if (constraints.length === 0) return {}
-  return { g: [constraints, [...new Set(attempts.flatMap(({ receiver }) => receiver ?? []))]] }
+  if (baseline !== null) trace.v = [baseline.model, baseline.microcents, baseline.cached, baseline.written]
+  if (decision !== null) traceDecision(decision, trace)
+  if (fallback !== 'any') trace.f = fallback
+  const constraints = demands.length === 0 ? [] : nameDemands(demands)
+  // The constraints in force, and who received the prompt.
+  if (constraints.length > 0) trace.g = [constraints, [...new Set(attempts.flatMap(({ receiver }) => receiver ?? []))]]
+  if (rules?.acted != null) trace.u = rules.acted
+  if (response != null && response.effort !== null) trace.e = response.effort
+  if (turn?.runaway != null && turn.runaway.step !== 'stop') trace.w = turn.runaway.step
+  return trace
 }
 
 /** Returns what each kind of tokens cost, in all parts of the output. */
@@ -283,44 +267,29 @@ function inCallOrder(ranked: readonly Candidate[]): readonly Candidate[] {
   return last.length === 0 ? ranked : [...ranked.filter(({ place }) => place !== 'unhealthy'), ...last]
 }
 
-/** Returns the HTTP statuses of the attempts that the record lists, and their own keys if there are any. */
-function tracedAttempts(attempts: readonly Attempt[]): Pick<RequestTrace, 's' | 'o'> {
+/** Adds the HTTP statuses and own keys of the attempts that the record lists, and the candidates not called in their turn. */
+function traceAttempts(attempts: readonly Attempt[], trace: Built<RequestTrace>): void {
   const statuses: number[] = []
   const ownKeys: string[] = []
-  for (const { outcome, status, ownKey = '' } of attempts)
+  const skipped: [string, AttemptSkip][] = []
+  for (const { model, outcome, status, ownKey = '' } of attempts)
     if (wasCalled(outcome)) {
       statuses.push(status ?? 0)
       ownKeys.push(ownKey)
-    }
-  return {
-    ...(statuses.length === 0 ? {} : { s: statuses.slice(-maximumTried) }),
-    ...(ownKeys.every(name => name === '') ? {} : { o: ownKeys.slice(-maximumTried) }),
-  }
+    } else skipped.push([model, outcome])
+  if (statuses.length > 0) trace.s = statuses.slice(-maximumTried)
+  if (ownKeys.some(name => name !== '')) trace.o = ownKeys.slice(-maximumTried)
+  if (skipped.length > 0) trace.k = skipped.slice(0, maximumTraced)
 }
 
-/** Returns the candidates that were not called in their turn. */
-function tracedSkips(attempts: readonly Attempt[]): Pick<RequestTrace, 'k'> {
-  const skips = attempts.flatMap(({ model, outcome }) => (isSkip(outcome) ? [[model, outcome] as const] : []))
-  return skips.length === 0 ? {} : { k: skips.slice(0, maximumTraced) }
-}
-
-function isSkip(outcome: AttemptOutcome): outcome is AttemptSkip {
-  return attemptSkips.some(attemptSkip => attemptSkip === outcome)
-}
-
-function tracedBaseline({ baseline }: Pick<RecordedCost, 'baseline'>): Pick<RequestTrace, 'v'> {
-  return baseline === null ? {} : { v: [baseline.model, baseline.microcents, baseline.cached, baseline.written] }
-}
-
-/** Returns the moderation layer that decided, and the field that the error names. */
-function tracedDecision(decision: Progress['decision']): Pick<RequestTrace, 'm' | 'p'> {
-  if (decision === null) return {}
-  const { layer, category, param } = decision
+/** Adds the moderation layer that decided, and the field that the error names. */
+function traceDecision(
+  { layer, category, param }: NonNullable<Progress['decision']>,
+  trace: Built<RequestTrace>,
+): void {
   const field = fieldName(param)
-  return {
-    ...(layer === null ? {} : { m: [layer.slice(0, 32), (category ?? '').slice(0, 64)] }),
-    ...(field === null ? {} : { p: field }),
-  }
+  if (layer !== null) trace.m = [layer.slice(0, 32), (category ?? '').slice(0, 64)]
+  if (field !== null) trace.p = field
 }
 
 function toTracedCandidate(candidate: Candidate): TracedCandidate {

@@ -17,15 +17,8 @@ import { likelyInputTokens } from '../text/tokens/tokens.ts'
 import { type BaselineDeps, compareWithBaseline } from './baseline.ts'
 import { baseCost, expectedOutput, usualOutputTokens, usualWebTokens } from './cost-estimate.ts'
 import type { AdmittedRequest, Progress } from './progress.ts'
-import {
-  type LearningEntryDeps,
-  type RecordedCost,
-  toLearningEntry,
-  toRequestTrace,
-  toResponseSummary,
-  toUsageRecord,
-} from './record.ts'
-import { type Candidate, getEffort } from './routing/candidate.ts'
+import { type LearningEntryDeps, toLearningEntry, toRequestTrace, toResponseSummary, toUsageRecord } from './record.ts'
+import type { Candidate } from './routing/candidate.ts'
 import type { Route } from './routing/route.ts'
 import { paysInFull, type SettledCost, settledCost } from './settled-cost.ts'
 import type { UpstreamResponse } from './upstream-response.ts'
@@ -76,8 +69,7 @@ export async function settle(
     })
   const { outcome, errorCode } = progress
   const record = toUsageRecord(request, progress, cost, { outcome, errorCode, at: deps.clock.monotonic() })
-  const effort = response === null ? null : getEffort(response.candidate, request.request)
-  record.trace = toRequestTrace(request.plan, progress, { ...cost, effort }, request.request)
+  record.trace = toRequestTrace(request.plan, progress, cost, request.request)
   const learns = isChat(request.request) && request.caller.keyId !== shadowKeyId
   record.learning = learns ? toLearningEntry(deps, request, progress, cost) : null
   try {
@@ -109,9 +101,10 @@ function getTokens(record: UsageRecord): number {
 }
 
 /** Returns the cost of a request, and what it would have cost at the baseline. */
-function recordedCost(deps: BaselineDeps, request: AdmittedRequest, progress: Progress): RecordedCost {
+function recordedCost(deps: BaselineDeps, request: AdmittedRequest, progress: Progress): SettledCost {
   const cost = settledCost(deps.catalog, request, progress)
-  return { ...cost, baseline: compareWithBaseline(deps, request, cost) }
+  cost.baseline = compareWithBaseline(deps, request, cost)
+  return cost
 }
 
 export type CheckpointDeps = BaselineDeps & {
@@ -167,7 +160,7 @@ function updateEstimates(
   if (model === null || rates === null || response === null || parts.length > 0) return null
   const { accountId } = caller
   const { inputTokens, outputTokens } = usage
-  const effort = getEffort(response.candidate, request)
+  const { effort } = response
   const note = deps.ties.answered(accountId, request, {
     model: fullName(model),
     inputTokens,
@@ -178,20 +171,21 @@ function updateEstimates(
     estimatedTokens: planned,
     microcents: billed,
   })
-  const scan = { ...analysis, effort, lengths: deps.calibration.reasoning.current }
-  const known = deps.calibration.of(scan.queryType, accountId)
-  const expected = expectedOutput(model, scan, request.maxOutputTokens, known).tokens * request.choices
+  const { queryType, words } = analysis
+  const cues = { queryType, words, effort, lengths: deps.calibration.reasoning.current }
+  const known = deps.calibration.of(queryType, accountId)
+  const expected = expectedOutput(model, cues, request.maxOutputTokens, known).tokens * request.choices
   const input = likelyInputTokens(request, model.provider) + usualWebTokens(web, model)
   const estimate = baseCost(rates, input, expected) + web.microcents
   // A model without a price has no estimate error, and a truncated output has no length of its own.
   if (estimate === 0 || billed === 0) return note
   const isWhole = response.finishes.get(0) === 'stop'
-  const usual = usualOutputTokens(model, scan) * request.choices
+  const usual = usualOutputTokens(model, cues) * request.choices
   // Some providers do not count reasoning on its own; that of several choices has no length of one.
   const reasoning = usage.reasoningTokens > 0 || effort === 'none' ? usage.reasoningTokens : null
   if (effort !== null && reasoning !== null && isWhole && request.choices === 1)
     deps.calibration.reasoning.add(fullName(model), effort, reasoning)
-  deps.calibration.settled(accountId, scan.queryType, {
+  deps.calibration.settled(accountId, queryType, {
     lengthRatio: isWhole ? outputTokens / usual : null,
     costRatio: (billed - hedge) / estimate,
   })

@@ -15,6 +15,18 @@ import type { Route } from './routing/route.ts'
 import { findUnpriced, reportedTier, worstKind } from './unpriced.ts'
 import type { UpstreamResponse } from './upstream-response.ts'
 
+/** The baseline of one request. Money is an integer of 1e-8 USD. */
+export type BaselineCost = {
+  /** `provider/model`. */
+  readonly model: string
+  readonly microcents: number
+  /** Input tokens that it would have read from its cache and written to it. */
+  readonly cached: number
+  readonly written: number
+  /** Its cost minus what was paid; negative if that was more. */
+  readonly saved: number
+}
+
 /** Settled cost of a request. Money is integers of 1e-8 USD. */
 export type SettledCost = {
   /** The response that is billed; null = none. */
@@ -44,6 +56,8 @@ export type SettledCost = {
   readonly unpriced: UnpricedKind | null
   /** The counts exceeded the reservation, or the model's limits. */
   readonly isCut: boolean
+  /** Cost of the same tokens at the baseline; null = not compared yet, or not comparable. */
+  baseline: BaselineCost | null
 }
 
 /** Input of the computation. */
@@ -69,7 +83,7 @@ export function settledCost(
   progress: Progress,
 ): SettledCost {
   const response = billedResponse(progress)
-  const { reservation } = progress
+  const { reservation, hedge: hedged } = progress
   // The next part of a cut text has the text in its input too: at most one token per character.
   const inputTokens = progress.cut.reduce((sum, { text }) => sum + text.length + instructionTokens, plan.inputTokens)
   const input = { plan: { inputTokens }, request, reservation }
@@ -82,26 +96,22 @@ export function settledCost(
   const isOwn = response !== null && isOnOwnKey(response)
   const search = (web?.searchMicrocents ?? 0) + (model === null || isOwn ? 0 : providerSearchCost(usage))
   const fetch = web?.fetchMicrocents ?? 0
+  const getPart = (other: UpstreamResponse) => partCost(catalog, other, input)
+  const parts = cutParts(progress, response).map(getPart)
   // The attempt that lost a hedge. As a failed attempt, it costs nothing if nothing was answered.
-  const other = progress.hedge?.other ?? null
-  const parts = cutParts(progress, response).map(part => partCost(catalog, part, input))
-  const before = parts.reduce((sum, { cost }) => sum + cost, 0)
-  const isBilled = model !== null && other !== null && !progress.discarded.includes(other)
-  const lost = isBilled ? partCost(catalog, other, input) : null
-  const costFor = (tokens: TokenUsage) =>
-    rates === null ? 0 : (isOwn ? 0 : getCost(rates, tokens)) + search + fetch + before + (lost?.cost ?? 0)
-  // The provider charges for its own counts, also where they exceed the model's limits.
-  const due = Math.min(costFor(counted), Number.MAX_SAFE_INTEGER)
+  const other = hedged === null ? null : hedged.other
+  const lost = model === null || other === null || progress.discarded.includes(other) ? [] : [getPart(other)]
+  const unbilled = unbilledResponses(progress).map(getPart)
+  const besides = [...parts, ...lost]
+  const beside = besides.reduce((sum, { cost }) => sum + cost, search + fetch)
+  const costFor = (tokens: TokenUsage) => (rates === null ? 0 : (isOwn ? 0 : getCost(rates, tokens)) + beside)
   const charged = costFor(usage)
+  // The provider charges for its own counts, also where they exceed the model's limits.
+  const due = Math.min(usage === counted ? charged : costFor(counted), Number.MAX_SAFE_INTEGER)
   const billed = paysInFull(caller) ? charged : Math.min(charged, reservation.reservedMicrocents)
-  const hedge = Math.min(lost?.cost ?? 0, Math.max(0, billed - search - fetch))
-  const unbilled = unbilledResponses(progress).map(item => partCost(catalog, item, input))
-  const owed = unbilled.reduce((sum, { cost }) => Math.min(sum + cost, Number.MAX_SAFE_INTEGER), due)
-  const otherUsages = [...(lost === null ? [] : [lost]), ...unbilled].map(({ usage: item }) => item)
-  const cacheSaved = rates === null || isOwn ? null : savedByCache(rates, usage)
-  const onOwnKey = [...parts, ...(lost === null ? [] : [lost]), ...unbilled].flatMap(({ ownKey }) => ownKey ?? [])
-  if (isOwn && rates !== null) onOwnKey.push(getCost(rates, usage) + providerSearchCost(usage))
-  const isCut = due > billed || usage !== counted
+  const ownCosts = [...besides, ...unbilled].flatMap(({ ownKey }) => ownKey ?? [])
+  if (isOwn && rates !== null) ownCosts.push(getCost(rates, usage) + providerSearchCost(usage))
+  const kinds = besides.map(({ unpriced }) => unpriced)
   return {
     response,
     model,
@@ -109,21 +119,22 @@ export function settledCost(
     usage,
     estimated: estimated || parts.some(part => part.estimated),
     parts,
-    owed,
+    owed: unbilled.reduce(addUp, due),
     billed,
     search,
     fetch,
-    hedge,
-    ownKey:
-      onOwnKey.length === 0 ? null : onOwnKey.reduce((sum, cost) => Math.min(sum + cost, Number.MAX_SAFE_INTEGER)),
-    otherUsages,
-    cacheSaved,
-    unpriced: worstKind([
-      response === null || model === null ? null : findUnpriced(model, response, usage),
-      ...[...parts, ...(lost === null ? [] : [lost])].map(part => part.unpriced),
-    ]),
-    isCut,
+    hedge: Math.min(lost[0]?.cost ?? 0, Math.max(0, billed - search - fetch)),
+    ownKey: ownCosts.length === 0 ? null : ownCosts.reduce((sum, cost) => addUp(sum, { cost })),
+    otherUsages: [...lost, ...unbilled].map(item => item.usage),
+    cacheSaved: rates === null || isOwn ? null : savedByCache(rates, usage),
+    unpriced: worstKind(response === null || model === null ? kinds : [findUnpriced(model, response, usage), ...kinds]),
+    isCut: due > billed || usage !== counted,
+    baseline: null,
   }
+}
+
+function addUp(sum: number, { cost }: Pick<PartCost, 'cost'>): number {
+  return Math.min(sum + cost, Number.MAX_SAFE_INTEGER)
 }
 
 /** What the prices of a response depend on beside its tokens. */
@@ -224,19 +235,19 @@ function used(
 ): { readonly usage: TokenUsage; readonly estimated: boolean } {
   if (response === null) return { usage: nothing, estimated: false }
   const { candidate, usage: reported, ended, hasContent, isCanceled } = response
-  const counted = reported?.outputTokens ?? null
-  if (reported !== null && reported.inputTokens !== null && counted !== null)
-    return {
-      usage: { ...reported, inputTokens: reported.inputTokens, outputTokens: counted },
-      estimated: response.isEstimated,
-    }
+  if (reported !== null && isCounted(reported)) return { usage: reported, estimated: response.isEstimated }
   if (!isCanceled && !ended && !hasContent && reported === null) return { usage: nothing, estimated: false }
   const { provider } = candidate.model
   const inputTokens = reported?.inputTokens ?? Math.min(plan.inputTokens, likelyInputTokens(response.request, provider))
   const { leastOutputTokens = 0, ...parts }: ReportedUsage = reported ?? nothing
   const outputTokens =
-    counted ?? Math.max(leastOutputTokens, arrivedTokens(response, reservation.outputCap * request.choices))
+    reported?.outputTokens ??
+    Math.max(leastOutputTokens, arrivedTokens(response, reservation.outputCap * request.choices))
   return { usage: withTotals(parts, inputTokens, outputTokens), estimated: true }
+}
+
+function isCounted(usage: ReportedUsage): usage is ReportedUsage & TokenUsage {
+  return usage.inputTokens !== null && usage.outputTokens !== null
 }
 
 /**

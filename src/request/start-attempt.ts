@@ -83,8 +83,7 @@ function start(state: CallState, way: Way): AttemptRun {
   progress.response = response
   const endProbe = isProbe ? () => deps.health.endProbe(key) : null
   const seam = cut === null ? null : new Seam(cut)
-  const run = { request: state.request, progress, way, attempt, response, outputCap, stream, endProbe, seam }
-  return new AttemptRun(deps, run)
+  return new AttemptRun(state, outputCap, { way, attempt, response, stream, seam, endProbe })
 }
 
 /** A local server that loads a large model sends nothing before. Beyond this time it is broken. */

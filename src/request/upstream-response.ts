@@ -1,8 +1,9 @@
 import type { OutputCap } from '../core/chat/attempts.ts'
 import type { ChatRequest } from '../core/chat/chat.ts'
 import { isDemanding } from '../core/chat/tool-definitions.ts'
+import type { ChosenEffort } from '../models/effort.ts'
 import { ReceivedAnswer } from '../providers/received-answer.ts'
-import type { Candidate } from './routing/candidate.ts'
+import { type Candidate, getEffort } from './routing/candidate.ts'
 
 /** One upstream response while it is read. */
 export class UpstreamResponse extends ReceivedAnswer {
@@ -15,6 +16,8 @@ export class UpstreamResponse extends ReceivedAnswer {
   readonly startedAt: number
   /** Epoch milliseconds of the same moment, which decides the prices. */
   readonly startedAtMs: number
+  /** The effort that the model was called with; null = its provider's default. */
+  readonly effort: ChosenEffort
   /** Monotonic milliseconds at which its first content arrived. */
   firstContentAt: number | null = null
   /** The gateway canceled the attempt, because another one had the first content. */
@@ -30,6 +33,7 @@ export class UpstreamResponse extends ReceivedAnswer {
     this.outputCap = call.outputCap
     this.startedAt = call.startedAt
     this.startedAtMs = call.startedAtMs
+    this.effort = getEffort(call.candidate, request)
   }
 }
 

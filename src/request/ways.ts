@@ -9,7 +9,8 @@ import type { AttemptOutcome, AttemptSkip } from '../core/chat/attempts.ts'
 import type { ChatRequest } from '../core/chat/chat.ts'
 import type { AutomaticCacheMarks } from '../core/chat/provider-features.ts'
 import { abortError, sleepUnlessAborted } from '../core/chat/request-abort.ts'
-import { fullName } from '../core/models/models.ts'
+import { type Catalog, fullName } from '../core/models/models.ts'
+import type { Deadlines } from '../core/request/deadlines.ts'
 import type { CacheAffinityTracker } from '../learning/cache-affinity.ts'
 import type { Meter, Reservation } from '../limits/meter.ts'
 import type { CachePlace } from '../models/cache-affinity.ts'
@@ -18,7 +19,8 @@ import type { HedgeBudget } from '../models/hedging.ts'
 import type { KeyClaim, KeyNeed, NoKey, PoolKey } from '../providers/keys/key-pool.ts'
 import { likelyInputTokens } from '../text/tokens/tokens.ts'
 import { affordable } from './affordable.ts'
-import type { AttemptRun, AttemptRunDeps, CallRequest, Way } from './attempt-run.ts'
+import type { AttemptDeps } from './attempt.ts'
+import type { AttemptRun, CallRequest, Way } from './attempt-run.ts'
 import type { Cut } from './continuation.ts'
 import type { FailedAttempt, ReportDeps } from './errors.ts'
 import type { Progress } from './progress.ts'
@@ -26,8 +28,10 @@ import type { Candidate } from './routing/candidate.ts'
 import { candidatesAtHosts, drawHost, type Endpoints, healthKey, inOrder } from './routing/hosts.ts'
 import { spentOn } from './settled-cost.ts'
 
-export type CallDeps = AttemptRunDeps &
+export type CallDeps = AttemptDeps &
   ReportDeps & {
+    readonly config: { readonly deadlines: Deadlines; readonly defaultMaxOutputTokens: number }
+    readonly catalog: Pick<Catalog, 'resolve'>
     readonly meter: Pick<Meter, 'raise'>
     readonly getPromptCacheKey: (accountId: string, name: string) => string
     /** Cache marks for a request that has none; null = none. */
@@ -51,37 +55,50 @@ export type CallDeps = AttemptRunDeps &
   }
 
 /** State of the attempt loop for one request. */
-export type CallState = {
-  readonly deps: CallDeps
-  readonly request: CallRequest
-  readonly progress: Progress
+export class CallState {
   /** Monotonic deadline of the whole request in milliseconds. */
   readonly deadlineAt: number
   /** Hosts of the planned models in their order. */
   readonly candidates: Iterator<Candidate, void>
   /** Attempts that count, in order; failures of a single key are in `keyFailures`. */
-  readonly failed: FailedAttempt[]
-  readonly keyFailures: FailedAttempt[]
+  readonly failed: FailedAttempt[] = []
+  readonly keyFailures: FailedAttempt[] = []
   /** Keys that failed this request. */
-  readonly triedKeys: Set<PoolKey>
+  readonly triedKeys = new Set<PoolKey>()
   /** The candidate that is called once more: with its next key, or with a changed request. */
-  again: Candidate | null
+  again: Candidate | null = null
   /** Candidates without capacity since the last wait, and after how many milliseconds it returns. */
-  limited: { readonly candidate: Candidate; readonly waitMs: number }[]
+  limited: { readonly candidate: Candidate; readonly waitMs: number }[] = []
   /** Candidates to try before the next of `candidates`. */
-  waiting: Candidate[]
+  waiting: Candidate[] = []
   /** The shortest wait that a pool reported; null = none did. */
-  atLimitMs: number | null
+  atLimitMs: number | null = null
   /** Milliseconds that the request waited for capacity. */
-  waitedMs: number
+  waitedMs = 0
   /** An attempt without content: its response is returned if no candidate has a better one. */
-  empty: AttemptRun | null
+  empty: AttemptRun | null = null
   /** An attempt without the required tool call was repeated, which happens once. */
-  isRepeated: boolean
+  isRepeated = false
   /** The request without reasoning of earlier turns, after a provider has rejected it; null = it was not rejected. */
-  bare: ChatRequest | null
+  bare: ChatRequest | null = null
   /** The text that the next attempt continues; null = none. */
-  cut: Cut | null
+  cut: Cut | null = null
+
+  constructor(
+    readonly deps: CallDeps,
+    readonly request: CallRequest,
+    readonly progress: Progress,
+  ) {
+    const getFirstHost = (candidate: Candidate) => () =>
+      findCachePlace(this, candidate)?.host ?? drawHost(candidate.model, deps.random)
+    this.deadlineAt = deps.clock.monotonic() + deps.config.deadlines.totalMs
+    this.candidates = inOrder(
+      deps,
+      request.plan,
+      (candidate, reason) => skip(this, candidate, `skipped_${reason}`),
+      candidate => candidatesAtHosts(deps.endpoints, candidate, request.prepared.request, getFirstHost(candidate)),
+    )
+  }
 }
 
 export const maximumAttempts = 3
@@ -91,41 +108,6 @@ export const maximumKeyFailures = 8
 const usualWaitMs = 5_000
 /** Longest wait of a request for capacity, in total. */
 export const maximumCapacityWaitMs = 2_000
-
-/** Creates the state of a request before its first attempt. */
-export function createCallState(deps: CallDeps, request: CallRequest, progress: Progress): CallState {
-  const state: CallState = {
-    deps,
-    request,
-    progress,
-    deadlineAt: deps.clock.monotonic() + deps.config.deadlines.totalMs,
-    candidates: inOrder(
-      deps,
-      request.plan,
-      (candidate, reason) => skip(state, candidate, `skipped_${reason}`),
-      candidate =>
-        candidatesAtHosts(
-          deps.endpoints,
-          candidate,
-          request.prepared.request,
-          () => findCachePlace(state, candidate)?.host ?? drawHost(candidate.model, deps.random),
-        ),
-    ),
-    failed: [],
-    keyFailures: [],
-    triedKeys: new Set(),
-    again: null,
-    limited: [],
-    waiting: [],
-    atLimitMs: null,
-    waitedMs: 0,
-    empty: null,
-    isRepeated: false,
-    bare: null,
-    cut: null,
-  }
-  return state
-}
 
 /** Returns the next way; null = none is left. Records the candidates that it skips. Throws if the request ends. */
 export async function select(state: CallState): Promise<Way | null> {

@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import type { UsageRecord } from '../../src/core/usage/usage-record.ts'
 import { createCounter, createHistogram, exposition, type Labels } from '../../src/observability/instruments.ts'
 import { createMetrics } from '../../src/observability/metrics.ts'
-import { createProgress } from '../../src/request/progress.ts'
+import { Progress } from '../../src/request/progress.ts'
 import { scrape } from '../harness/prometheus.ts'
 
 test('instruments: keep their values when the first axis grows', () => {
@@ -35,7 +35,7 @@ test('metrics: name a model that the catalog has only since a reload, and no oth
       reservedMicrocents: 1,
       day: 0,
     }
-    const progress = createProgress(reservation, { route: 0, admit: 0 })
+    const progress = new Progress(reservation, { route: 0, admit: 0 })
     progress.attempts.push({ model: `openai/${model}`, outcome: 'served', startedAt: 0, durationMs: 1 })
     const first = { model: { provider: 'openai', id: model } }
     const request = {

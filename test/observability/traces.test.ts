@@ -5,7 +5,7 @@ import type { UsageRecord } from '../../src/core/usage/usage-record.ts'
 import { systemClock } from '../../src/database/clock.ts'
 import { catalog } from '../../src/models/catalog.ts'
 import { createTracer } from '../../src/observability/traces.ts'
-import { createProgress } from '../../src/request/progress.ts'
+import { Progress } from '../../src/request/progress.ts'
 import type { SettledRequest } from '../../src/request/settle.ts'
 
 const model = firstModel()
@@ -28,7 +28,7 @@ const reservation = {
 function settled(change: Partial<UsageRecord> = {}, trace: SettledRequest['request']['trace'] = null): SettledRequest {
   const startedAt = systemClock.now()
   const startedMonotonic = systemClock.monotonic()
-  const progress = createProgress(reservation, { route: startedMonotonic, admit: systemClock.monotonic() })
+  const progress = new Progress(reservation, { route: startedMonotonic, admit: systemClock.monotonic() })
   progress.stages.moderate = systemClock.monotonic()
   progress.stages.settle = systemClock.monotonic()
   const record: UsageRecord = {

@@ -15,7 +15,7 @@ import { bedrock } from '../../src/providers/bedrock.ts'
 import { openai } from '../../src/providers/openai.ts'
 import { openaiResponses } from '../../src/providers/openai-responses.ts'
 import { affordable, highestUsage } from '../../src/request/affordable.ts'
-import { createProgress } from '../../src/request/progress.ts'
+import { Progress } from '../../src/request/progress.ts'
 import { noWeb } from '../../src/web/web-plan.ts'
 import { getCandidate } from './support.ts'
 
@@ -51,7 +51,7 @@ async function fallBackTo(to: ReturnType<typeof getCandidate>, part: number, can
   }
   const { inputTokens, microcents } = highestUsage({ plan, request: chatRequest }, first, reservation)
   const reserved = { reservedTokens: (inputTokens + 10) * part, reservedMicrocents: microcents * part }
-  const progress = createProgress({ ...reservation, ...reserved }, { route: 0, admit: 0 })
+  const progress = new Progress({ ...reservation, ...reserved }, { route: 0, admit: 0 })
   const raises: number[] = []
   const raise = async (held: Reservation, reservedTokens: number, reservedMicrocents: number) => {
     raises.push(reservedMicrocents)

@@ -267,7 +267,7 @@ describe('upstream error over a real socket', () => {
     try {
       const here = rig({ url: upstream.url })
       const scan = here.attempt.next().then(() => here.drain())
-      await eventually(() => here.attempt.status() !== null)
+      await eventually(() => here.attempt.status !== null)
       await here.move(milliseconds)
       const sent = () => upstream.ledger().at(-1)?.bytesSent ?? 0
       const before = sent()

@@ -21,7 +21,7 @@ import type { InterimUsage, Reservation } from '../../src/limits/meter.ts'
 import { catalog } from '../../src/models/catalog.ts'
 import { anthropic } from '../../src/providers/anthropic.ts'
 import { admit } from '../../src/request/admit.ts'
-import { createProgress } from '../../src/request/progress.ts'
+import { Progress } from '../../src/request/progress.ts'
 import type { Route } from '../../src/request/routing/route.ts'
 import { checkpoint, settle } from '../../src/request/settle.ts'
 import { openPromptAnalyzer } from '../../src/text/readers.ts'
@@ -116,7 +116,7 @@ async function settled(given: Given, tracker: Pick<typeof ties, 'answered'> = ti
     request: chatRequest,
     plan,
   }
-  const progress = createProgress(reservation, { route: startedMonotonic, admit: startedMonotonic })
+  const progress = new Progress(reservation, { route: startedMonotonic, admit: startedMonotonic })
   if (web !== undefined)
     progress.web = {
       searched: true,

@@ -14,7 +14,7 @@ import {
 import { toModel } from '../../src/core/models/configured-models.ts'
 import { buildCatalog, unknownPrices } from '../../src/core/models/models.ts'
 import { readNative } from '../../src/dialects/native/request.ts'
-import { createProgress } from '../../src/request/progress.ts'
+import { Progress } from '../../src/request/progress.ts'
 import { settledCost } from '../../src/request/settled-cost.ts'
 import type { UpstreamResponse } from '../../src/request/upstream-response.ts'
 import { getCandidate, openResponse } from './support.ts'
@@ -55,7 +55,7 @@ function billed(say: Says, { request = question, droppedParameters = [], ...call
     reservedMicrocents: 1e9,
     day: 0,
   }
-  const progress = createProgress(reservation, { route: 0, admit: 0 })
+  const progress = new Progress(reservation, { route: 0, admit: 0 })
   progress.response = response
   const billing = { plan: { inputTokens: 40 }, request: { choices: 1 }, caller: { plan: 'evaluation' } } as const
   return settledCost(catalog, billing, progress)
