@@ -62,7 +62,8 @@ export function moderate(
   // The text that was checked here, or the masked one.
   const asked = clean === chatRequest ? definitions : collectDefinitions(clean)
   const texts = [...clean.messages.flatMap(partTexts), ...asked.flatMap(partTexts)].filter(text => text.trim() !== '')
-  return { request: clean, secrets, ...startExternalModeration(moderation, texts, request) } as ModeratedRequest
+  const { signal, verdict } = startExternalModeration(moderation, texts, request)
+  return { request: clean, secrets, signal, verdict } as ModeratedRequest
 }
 
 /** Writes a warning with the kinds of secrets, if there are any, and returns them. */

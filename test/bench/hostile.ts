@@ -6,8 +6,9 @@
 import { deobfuscatedVariants } from '../../src/text/disguises/deobfuscate.ts'
 import { createHarmClassifier } from '../../src/text/harm/harm-classifier.ts'
 import { buildHostSet, longestCovered } from '../../src/text/hosts/host-set.ts'
-import { type OutputModerationRules, OutputModerator } from '../../src/text/moderation/output-moderator.ts'
+import { OutputModerator } from '../../src/text/moderation/output-moderator.ts'
 import { detectSecrets } from '../../src/text/moderation/secret-detection.ts'
+import type { StreamingRules } from '../../src/text/moderation/streaming-moderator.ts'
 import { containsBlockedHost } from '../../src/text/moderation/text-moderator.ts'
 import { compileRules, findBlockingRule, moderationRules } from '../../src/text/rules/pattern-rules.ts'
 import { user } from '../harness/ask.ts'
@@ -28,12 +29,11 @@ listed.read(
 listed.endList()
 const sets = [listed.finish(), listed.finish()]
 const hosts = { isBlocked: (host: string) => longestCovered(sets, host) > 0 }
-const unheard: OutputModerationRules = {
+const unheard: StreamingRules = {
   rules,
   hosts,
   answer: () => ({ category: null, score: 0 }),
   isHarmless: () => false,
-  known: { find: () => null, keep() {} },
 }
 const classifier = createHarmClassifier()
 
@@ -48,7 +48,7 @@ const layers: Readonly<Record<string, (text: string) => unknown>> = {
   'prompt, all layers': text => moderation.screenMessages([user(text)]),
 }
 
-function answered(of: OutputModerationRules, text: string) {
+function answered(of: StreamingRules, text: string) {
   const screen = new OutputModerator(of, null)
   screen.take([
     { type: 'text', choice: 0, text },

@@ -11,19 +11,14 @@ import {
   type StreamingModerator,
   type StreamingRules,
 } from './streaming-moderator.ts'
-import type { CleanTexts, Verdict } from './text-moderator.ts'
-
-export type OutputModerationRules = StreamingRules & {
-  /** Complete outputs that were clean, as the messages that they return as. */
-  readonly known: CleanTexts
-}
+import type { Verdict } from './text-moderator.ts'
 
 /**
  * Screens one response; `mode` null = a JSON response, of which nothing is sent before its end. A class, because closures
  * would be created again for each response.
  */
 export class OutputModerator {
-  private readonly rules: OutputModerationRules
+  private readonly rules: StreamingRules
   private readonly mode: StreamMode | null
   private readonly lanes = new Map<string, Held>()
   /** The text of the newest delta; the next delta nearly always continues it. */
@@ -36,7 +31,7 @@ export class OutputModerator {
   /** Citations of text that may still be held back. */
   private citations: Extract<ChatEvent, { type: 'citation' }>[] = []
 
-  constructor(rules: OutputModerationRules, mode: StreamMode | null) {
+  constructor(rules: StreamingRules, mode: StreamMode | null) {
     this.rules = rules
     this.mode = mode
   }
@@ -120,22 +115,16 @@ export class OutputModerator {
     return held
   }
 
-  /** Ends the texts of an answer. The one of a JSON answer that is nothing else is mostly found clean as a whole, or was before. */
+  /** Ends the texts of an answer. The one of a JSON answer that is nothing else is mostly found clean as a whole. */
   private finish(out: ChatEvent[]): void {
     const [held] = this.lanes.values()
     const whole = held?.shape.type === 'text' && this.lanes.size === 1 && !this.hasEnded ? held.waiting : ''
     this.hasEnded = true
-    if (held === undefined || whole === '') return void this.flush(out)
-    const { known } = this.rules
-    const message = { role: 'assistant', text: whole, reasoning: null, toolCalls: [], name: null } as const
-    const isKnown = known.find(message) !== null
-    if (isKnown || isSurelyClean(this.rules, whole)) {
-      this.lanes.clear()
-      this.newest = null
-      out.push({ ...held.shape, text: whole })
-      this.cite(out)
-    } else this.flush(out)
-    if (this.refusal === null && !isKnown) known.keep(message, { score: 0, secrets: null })
+    if (held === undefined || whole === '' || !isSurelyClean(this.rules, whole)) return void this.flush(out)
+    this.lanes.clear()
+    this.newest = null
+    out.push({ ...held.shape, text: whole })
+    this.cite(out)
   }
 
   /**
@@ -204,7 +193,7 @@ export class OutputModerator {
 type Held = {
   /** The newest event of this text, as a template for the events sent. */
   shape: TextDelta
-  /** Collected text of a JSON response, checked only at the end and usually by its digest. */
+  /** Collected text of a JSON response, checked only at the end and usually as a whole. */
   waiting: string
   /** Null until the text must be checked. */
   lane: StreamingModerator | null

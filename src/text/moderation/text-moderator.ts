@@ -50,8 +50,7 @@ export type TextModerator = {
   screenMessages(messages: readonly (Message | PromptDefinition)[]): Screening
 }
 
-/** The result for a text that was found clean; `secrets` null = not searched. */
-export type CleanText = { readonly score: number; readonly secrets: readonly string[] | null }
+export type CleanText = { readonly score: number; readonly secrets: readonly string[] }
 
 /** Messages, joined turns and definitions that were found clean. */
 export type CleanTexts = {
@@ -78,7 +77,7 @@ export function createTextModerator(options: {
 
   const byTopic = (text: string): Verdict => {
     const { category, score } = classify(text)
-    return category === null ? { ...allowVerdict, score } : blockVerdict('classifier', category, score)
+    return category === null ? allowed(score) : blockVerdict('classifier', category, score)
   }
 
   const byRules = (text: string, kind: TextKind | 'embedded', score = 0): Verdict => {
@@ -152,14 +151,15 @@ export function createTextModerator(options: {
   /** Judges one message, without the turns around it, which `joinedTurns` covers, or one definition. */
   function* partSteps(part: Message | PromptDefinition): Steps<Screening> {
     const clean = known.find(part)
-    let verdict: Verdict = clean === null ? allowVerdict : { ...allowVerdict, score: clean.score }
-    for (const [text, sort] of clean === null ? getTexts(part) : []) {
+    if (clean !== null) return screening(allowVerdict, clean.score, clean.secrets)
+    let verdict: Verdict = allowVerdict
+    for (const [text, sort] of getTexts(part)) {
       verdict = louder(verdict, yield* textSteps(text, sort, part))
       if (verdict.verdict === 'block') break
     }
-    const secrets = clean?.secrets ?? (yield* secretKindSteps(part))
-    if (clean?.secrets == null && verdict.verdict === 'allow') known.keep(part, { score: verdict.score, secrets })
-    return { ...verdict, secrets }
+    const secrets = yield* secretKindSteps(part)
+    if (verdict.verdict === 'allow') known.keep(part, { score: verdict.score, secrets })
+    return screening(verdict, verdict.score, secrets)
   }
 
   return {
@@ -178,10 +178,10 @@ export function createTextModerator(options: {
         const turns = { role: 'turns', text } as const
         if (known.find(turns) !== null) continue
         const item = byAll(text)
-        if (item.verdict === 'block') return { ...item, secrets: [] }
+        if (item.verdict === 'block') return screening(item, item.score, [])
         known.keep(turns, { score: item.score, secrets: [] })
       }
-      return { ...verdict, secrets: [...secrets] }
+      return screening(verdict, verdict.score, [...secrets])
     },
   }
 }
@@ -226,7 +226,8 @@ const sorts: Readonly<Record<Message['role'], TextSort>> = {
   assistant: 'output',
 }
 
-export const allowVerdict: Verdict = { verdict: 'allow', layer: null, category: null, score: 0, rule: null }
+const allowed = (score: number): Verdict => ({ verdict: 'allow', layer: null, category: null, score, rule: null })
+export const allowVerdict = allowed(0)
 
 /** Returns a blocking verdict; `score` is the classifier's, 0–1. */
 export function blockVerdict(
@@ -269,6 +270,11 @@ function withReadArguments(message: Message): Message {
   if (message.role !== 'assistant' || message.toolCalls.length === 0) return message
   const toolCalls = message.toolCalls.map(call => ({ ...call, arguments: argumentTexts(call.arguments) }))
   return { ...message, toolCalls }
+}
+
+/** Spelt out: a spread takes microseconds. */
+function screening({ verdict, layer, category, rule }: Verdict, score: number, secrets: readonly string[]): Screening {
+  return { verdict, layer, category, score, rule, secrets }
 }
 
 function louder(verdict: Verdict, other: Verdict): Verdict {

@@ -1,5 +1,6 @@
 /** Joins the turns of a user into one text, since a request may be split over several turns. */
 import type { Message, PromptDefinition } from '../../core/chat/chat.ts'
+import { getUserText } from '../segments/conversation.ts'
 
 /** Number of a user's latest turns that are joined. */
 const mostTurns = 5
@@ -14,9 +15,10 @@ export function joinedTurns(messages: readonly (Message | PromptDefinition)[]): 
   for (let at = messages.length - 1; at >= 0 && turns.length < mostTurns; at--) {
     const message = messages[at]
     if (message?.role !== 'user') continue
-    const text = message.content.flatMap(part => (part.type === 'text' ? [part.text] : [])).join('\n')
+    const text = getUserText(message)
     if (text.trim() !== '') turns.unshift(text)
   }
+  if (turns.length < 2) return []
   const joined = turns.slice(1).flatMap((next, index) => {
     const first = turns[index] ?? ''
     return [`${withoutPause(first.slice(-mostBorder))} ${next.slice(0, mostBorder)}`]

@@ -2,10 +2,11 @@ import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { StreamMode } from '../../../src/core/chat/chat.ts'
 import type { ChatEvent } from '../../../src/core/chat/chat-events.ts'
-import { type OutputModerationRules, OutputModerator } from '../../../src/text/moderation/output-moderator.ts'
+import { OutputModerator } from '../../../src/text/moderation/output-moderator.ts'
+import type { StreamingRules } from '../../../src/text/moderation/streaming-moderator.ts'
 import { compileRules } from '../../../src/text/rules/pattern-rules.ts'
 
-const rules: OutputModerationRules = {
+const rules: StreamingRules = {
   rules: compileRules([
     { id: 'titan', category: 'internal', reason: 'A secret project.', patterns: ['project titan'] },
     { id: 'recipe', category: 'weapons', reason: 'How it is made.', patterns: ['mix ~3 red ~2 blue powder'] },
@@ -14,7 +15,6 @@ const rules: OutputModerationRules = {
   hosts: { isBlocked: host => host === 'evil.example' || host.endsWith('.evil.example') },
   answer: text => ({ category: text.includes('vile words') ? 'hate' : null, score: 0.9 }),
   isHarmless: text => !text.includes('vile words'),
-  known: { find: () => null, keep() {} },
 }
 
 function screened(pieces: readonly string[], mode: StreamMode | null, type: 'text' | 'tool_arguments' = 'text') {

@@ -5,8 +5,9 @@ import type { KeyedDigests } from '../../../core/text/keyed-digests.ts'
 import { createRecentMap, type RecentMap } from '../../../core/text/recent-map.ts'
 import type { HarmClassifier } from '../../harm/harm-classifier.ts'
 import { compileRules, type ModerationRules, moderationRules } from '../../rules/pattern-rules.ts'
-import { type OutputModerationRules, OutputModerator } from '../output-moderator.ts'
+import { OutputModerator } from '../output-moderator.ts'
 import { type DetectedSecret, detectSecrets } from '../secret-detection.ts'
+import type { StreamingRules } from '../streaming-moderator.ts'
 import {
   allowVerdict,
   type CleanText,
@@ -65,15 +66,14 @@ export function createModeration(deps: ModerationParts, settings: ModerationOpti
     allow: settings.allow,
   })
   const { classifier } = deps
-  const known = deps.digests === null ? nothingKnown : createCleanTexts(deps.digests, blocklist.version)
   const { answer, isHarmless } = classifier
-  const outputRules: OutputModerationRules = { rules, hosts: blocklist, answer, isHarmless, known }
+  const outputRules: StreamingRules = { rules, hosts: blocklist, answer, isHarmless }
   const screen = createTextModerator({
     rules,
     hosts: blocklist,
     classify: classifier.prompt,
-    answer: text => verdictOfAnswer({ ...outputRules, known: nothingKnown }, text),
-    known,
+    answer: text => verdictOfAnswer(outputRules, text),
+    known: deps.digests === null ? nothingKnown : createCleanTexts(deps.digests, blocklist.version),
   })
   const moderation = settings.moderation === null ? null : createExternalModeration(deps, settings.moderation)
   return {
@@ -95,7 +95,7 @@ export function createModeration(deps: ModerationParts, settings: ModerationOpti
 const nothingKnown: CleanTexts = { find: () => null, keep() {} }
 
 /** Moderates a complete output, as found in the conversation history. */
-function verdictOfAnswer(rules: OutputModerationRules, text: string): Verdict {
+function verdictOfAnswer(rules: StreamingRules, text: string): Verdict {
   const screen = new OutputModerator(rules, null)
   screen.take([
     { type: 'text', choice: 0, text },
