@@ -30,9 +30,11 @@ export type PatternSet = {
   readonly words: { readonly hash: Int32Array; readonly next: Uint16Array; readonly from: Uint32Array }
   /**
    * Steps of each word: from a state (−1 = a pattern may begin anywhere) to a later one, if that state was reached at
-   * most `reach` words ago; 1 = adjacent. Steps to later states come first, so that one word does not count twice.
+   * most `reach` words ago; 1 = adjacent. Steps to later states come first, so that one word does not count twice. Two
+   * numbers each, beside each other in memory: `from` and `reach` in one (`stepKey`), and `to`, negated if it completes a
+   * pattern.
    */
-  readonly steps: { readonly from: Int32Array; readonly reach: Uint8Array; readonly to: Int32Array }
+  readonly steps: Int32Array
   /** State → the pattern it completes; −1 = none. */
   readonly completes: Int32Array
   /** State → maximum words to the next word of a pattern, and to the word that completes one; 0 = more is missing. */
@@ -114,11 +116,9 @@ export function compilePatterns(sources: readonly string[], place: 'anywhere' | 
   }
   return {
     ...wordTable(stepsTable),
-    steps: {
-      from: Int32Array.from(steps, ({ from }) => from),
-      reach: Uint8Array.from(steps, ({ reach }) => reach),
-      to: Int32Array.from(steps, ({ to }) => to),
-    },
+    steps: Int32Array.from(
+      steps.flatMap(({ from, reach, to }) => [stepKey(from, reach), (completes[to] ?? -1) < 0 ? to : ~to]),
+    ),
     completes: Int32Array.from(completes),
     reachFrom,
     lastReach,
@@ -135,6 +135,12 @@ export function withWords(pattern: string, words: Readonly<Record<string, string
     if (choices === undefined) throw new TypeError(`the pattern "${pattern}" names unknown choices`)
     return withWords(choices, words)
   })
+}
+
+const mostReach = 255
+/** `from` above, `reach` in the low byte. Negative for a step from anywhere. */
+function stepKey(from: number, reach: number): number {
+  return (from << 8) | reach
 }
 
 type Step = { readonly from: number; readonly reach: number; readonly to: number }
@@ -324,16 +330,17 @@ export function matcher(
       if (word === 0) continue
       const position = wordMatches.position[at] ?? 0
       const place = base + position
-      const end = words.from[word + 1] ?? 0
-      for (let index = words.from[word] ?? 0; index < end; index++) {
-        const before = steps.from[index] ?? -1
-        if (before >= 0 && place - (reached[before] ?? 0) > (steps.reach[index] ?? 0)) continue
-        const state = steps.to[index] ?? 0
-        reached[state] = place
-        const pattern = completes[state] ?? -1
-        if (pattern >= 0) {
-          if (!onMatch(pattern, position, wordMatches.start[at] ?? 0)) return false
-        } else onState?.(state, position)
+      const end = 2 * (words.from[word + 1] ?? 0)
+      for (let index = 2 * (words.from[word] ?? 0); index < end; index += 2) {
+        const key = steps[index] ?? -1
+        if (key >= 0 && place - (reached[key >> 8] ?? 0) > (key & mostReach)) continue
+        const state = steps[index + 1] ?? 0
+        if (state < 0) {
+          if (!onMatch(completes[~state] ?? 0, position, wordMatches.start[at] ?? 0)) return false
+        } else {
+          reached[state] = place
+          onState?.(state, position)
+        }
       }
     }
     return true

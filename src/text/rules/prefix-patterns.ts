@@ -63,7 +63,8 @@ export function compileOpenings<Owner>(
 function getFirstWords({ words, steps }: PatternSet): ReadonlySet<number> {
   const first = new Set<number>()
   for (const [word, hash] of words.hash.entries())
-    if (steps.from.subarray(words.from[word], words.from[word + 1]).includes(0)) first.add(hash)
+    for (let step = words.from[word] ?? 0; step < (words.from[word + 1] ?? 0); step++)
+      if ((steps[2 * step] ?? -1) >> 8 === 0) first.add(hash)
   return first
 }
 
