@@ -8,7 +8,7 @@ import { constraintsUnmet } from '../core/policy/constraints.ts'
 import type { Clock, Log } from '../core/ports.ts'
 import { GatewayError } from '../core/validation/errors.ts'
 import type { Moderation } from '../text/moderation/layers/moderation.ts'
-import { type DetectedSecret, maskSecrets } from '../text/moderation/secret-detection.ts'
+import { type DetectedSecret, detectSecrets, maskSecrets } from '../text/moderation/secret-detection.ts'
 import { charactersPerTurn, createPacer, nextTurn, type Verdict } from '../text/moderation/text-moderator.ts'
 
 declare const screened: unique symbol
@@ -31,7 +31,7 @@ export type ModeratedRequest = {
 }
 
 export type ModerateDeps = {
-  readonly moderation: Pick<Moderation, 'screenMessages' | 'embeddedSteps' | 'moderation' | 'secrets' | 'leaksIn'>
+  readonly moderation: Pick<Moderation, 'screenMessages' | 'embeddedSteps' | 'moderation' | 'secrets'>
   readonly log: Pick<Log, 'warn'>
 }
 
@@ -58,7 +58,7 @@ export function moderate(
   const definitions = collectDefinitions(chatRequest)
   for (const definition of definitions) screen(definition.param, [definition])
   const secrets = reportSecrets(deps, kinds, request.id)
-  const clean = moderation.secrets === 'mask' && secrets.length > 0 ? masking(moderation, chatRequest) : chatRequest
+  const clean = moderation.secrets === 'mask' && secrets.length > 0 ? masking(chatRequest) : chatRequest
   // The text that was checked here, or the masked one.
   const asked = clean === chatRequest ? definitions : collectDefinitions(clean)
   const texts = [...clean.messages.flatMap(partTexts), ...asked.flatMap(partTexts)].filter(text => text.trim() !== '')
@@ -96,7 +96,7 @@ export async function moderateEmbedded(
     const place = inputPlace(embedding, index)
     const verdict = await getVerdict(moderation.embeddedSteps(text))
     if (verdict.verdict === 'block') throw blockedBy(place, verdict)
-    const leaks = moderation.leaksIn(text)
+    const leaks = detectSecrets(text)
     if (moderation.secrets === 'block') refuseNamed(place, leaks)
     for (const { kind } of leaks) kinds.add(kind)
     const isMasked = leaks.length > 0 && moderation.secrets === 'mask'
@@ -155,11 +155,11 @@ function startExternalModeration(
  * Returns the request with all secrets masked. Throws `content_blocked` if a name contains one, because calls refer to
  * it.
  */
-function masking({ leaksIn }: Pick<Moderation, 'leaksIn'>, request: ChatRequest): ChatRequest {
+function masking(request: ChatRequest): ChatRequest {
   const { tools, responseFormat } = request
-  for (const { name } of tools) refuseNamed('tools', leaksIn(name))
-  if (responseFormat.type === 'json_schema') refuseNamed('response_format', leaksIn(responseFormat.name))
-  const clean = (text: string) => maskSecrets(text, leaksIn(text))
+  for (const { name } of tools) refuseNamed('tools', detectSecrets(name))
+  if (responseFormat.type === 'json_schema') refuseNamed('response_format', detectSecrets(responseFormat.name))
+  const clean = (text: string) => maskSecrets(text, detectSecrets(text))
   return {
     ...request,
     ...mapDefinitionTexts(request, clean),

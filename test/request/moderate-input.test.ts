@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import type { ChatRequest, Message, ResponseFormat, Tool } from '../../src/core/chat/chat.ts'
 import { type ModerateDeps, moderate, moderateEmbedded } from '../../src/request/moderate.ts'
-import { detectSecrets } from '../../src/text/moderation/secret-detection.ts'
 import { askWith, user } from '../harness/ask.ts'
 import { getRefusal } from '../harness/refusal.ts'
 import { moderationFor } from '../text/moderation/layers/support.ts'
@@ -187,7 +186,7 @@ describe('moderateEmbedded', () => {
     inputs: readonly (string | number[])[] = texts,
   ) => {
     lines.length = 0
-    const moderation = { ...deps.moderation, secrets, leaksIn: detectSecrets }
+    const moderation = { ...deps.moderation, secrets }
     const embedding = { inputs, texts, tokens: [], isSingle: false, dimensions: null }
     const result = await moderateEmbedded({ moderation, log }, askWith({}), embedding, request)
     return { ...result.request.embedding, secrets: result.secrets }

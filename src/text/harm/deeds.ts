@@ -3,7 +3,8 @@
  * wording. Covers only the most serious harms, which a trained classifier must not miss because of plain wording. Words
  * about history, prevention, law, news or games excuse the sentence that they occur in.
  */
-import { type Features, featureSieveSize, getHash, getSieve } from '../analysis/features.ts'
+import { type Features, getHash } from '../analysis/features.ts'
+import { createHashTable, findPlace, holds } from '../hash-table.ts'
 import type { ModerationCategory } from '../rules/pattern-rules.ts'
 import file from './deeds.json'
 
@@ -40,8 +41,7 @@ const mostHits = 64
 
 /** Creates a function that returns the category of the most serious request in a text; null = none. Linear. */
 export function createDeedReader(): (features: Features) => ModerationCategory | null {
-  const { words: table, sieve, objects } = phraseTable()
-  const objectSieve = getSieve(objects)
+  const { table, knownAt, objects } = phraseTable()
   const places = new Int32Array(mostHits)
   const found = new Int32Array(mostHits)
 
@@ -66,10 +66,7 @@ export function createDeedReader(): (features: Features) => ModerationCategory |
 
   /** Checked first, because nearly all sentences contain no word for the object of such an act. */
   const namesObject = (words: Int32Array, from: number, to: number): boolean => {
-    for (let at = from; at < to; at++) {
-      const word = words[at] ?? 0
-      if (objectSieve[word & (featureSieveSize - 1)] === 1 && objects.has(word)) return true
-    }
+    for (let at = from; at < to; at++) if (holds(objects, words[at] ?? 0)) return true
     return false
   }
 
@@ -83,10 +80,8 @@ export function createDeedReader(): (features: Features) => ModerationCategory |
     hits -= here
     here = hits
     for (let at = from; at < to; at++) {
-      const word = words[at] ?? 0
-      if (sieve[word & (featureSieveSize - 1)] === 0) continue
-      const known = table.get(word)
-      if (known === undefined) continue
+      const known = knownAt[findPlace(table, words[at] ?? 0)] ?? null
+      if (known === null) continue
       let bits = known.alone
       for (const { rest, means } of known.phrases) if (follow(words, at + 1, to, rest)) bits |= means
       if (known.years > 0 && saysAge(words, at, to)) bits |= young
@@ -166,7 +161,9 @@ function phraseTable() {
   for (const [index, name] of numbers.entries())
     for (const written of [name, String(index + 1)]) getEntry(written).years = index + 1
   const lastWords = objects.flatMap(concept => concepts[concept].join(' ').split(' ').flatMap(inflected).map(lastWord))
-  return { words, sieve: getSieve(words.keys()), objects: new Set(lastWords.map(getHash)) }
+  const table = createHashTable(words.keys())
+  const knownAt = Array.from(table, hash => words.get(hash) ?? null)
+  return { table, knownAt, objects: createHashTable(new Set(lastWords.map(getHash))) }
 }
 
 /** Every blocked combination needs one of these. */

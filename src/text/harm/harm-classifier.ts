@@ -39,12 +39,15 @@ export type HarmClassifier = {
 export function createHarmClassifier(readPrompt: FeatureReader = createFeatureReader()): HarmClassifier {
   const read = createFeatureReader()
   const harmJudge = createHarmJudge()
-  const { judge, measure } = harmJudge
+  const { judge, measure, atMost } = harmJudge
   const world = createWorldJudge()
   const readDeeds = createDeedReader()
 
   const answer = (text: string): HarmVerdict => {
     const features = read(text)
+    measure(features, 'content', [])
+    // As nearly always, told without neighbors.
+    if (atMost(0, features.count) <= answerThreshold) return harmless
     const harm = judge(features, 0, features.count)
     return harm.content > answerThreshold ? { category: getCategory(harm), score: probability(harm.content) } : harmless
   }

@@ -6,7 +6,6 @@ import { createRecentMap, type RecentMap } from '../../../core/text/recent-map.t
 import type { HarmClassifier } from '../../harm/harm-classifier.ts'
 import { compileRules, type ModerationRules, moderationRules } from '../../rules/pattern-rules.ts'
 import { OutputModerator } from '../output-moderator.ts'
-import { type DetectedSecret, detectSecrets } from '../secret-detection.ts'
 import type { StreamingRules } from '../streaming-moderator.ts'
 import {
   allowVerdict,
@@ -27,7 +26,6 @@ export type Moderation = TextModerator & {
   /** External moderation; null = not configured. */
   readonly moderation: ExternalModeration | null
   readonly secrets: ModerationOptions['secrets']
-  leaksIn(text: string): readonly DetectedSecret[]
   /** Creates an output moderator for one response; null = output moderation is off. */
   screenAnswer(mode: StreamMode | null): OutputModerator | null
   /** Fulfilled when the blocklists have been read. */
@@ -81,7 +79,6 @@ export function createModeration(deps: ModerationParts, settings: ModerationOpti
     isListed: address => containsBlockedHost(blocklist, address),
     moderation,
     secrets: settings.secrets,
-    leaksIn: detectSecrets,
     screenAnswer: mode => (settings.screenAnswers ? new OutputModerator(outputRules, mode) : null),
     ready: blocklist.ready,
     figures: () => ({
@@ -124,7 +121,6 @@ export function createReloadableModeration(first: Moderation): ReloadableModerat
     get secrets() {
       return current.secrets
     },
-    leaksIn: text => current.leaksIn(text),
     screenAnswer: mode => current.screenAnswer(mode),
     get ready() {
       return current.ready
