@@ -2,10 +2,20 @@
  * Checkpoints of open requests on disk: an append-only file of lines like the journal's. A start settles requests that
  * an earlier process left open; a truncated line counts as not written. Requests shorter than 1 s never appear here.
  */
-import { chmodSync, closeSync, mkdirSync, openSync, readFileSync, renameSync, writeFileSync, writeSync } from 'node:fs'
+import {
+  chmodSync,
+  closeSync,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import type { UsageRecord } from '../core/usage/usage-record.ts'
-import { decodeLine, encodeLine } from './journal.ts'
+import { decodeLine, toLine } from './record-lines.ts'
 
 export type Checkpoints = {
   /** Writes the latest checkpoint of each open request and the IDs of ended ones in one write. Never throws. */
@@ -30,8 +40,8 @@ export function openCheckpoints(directory: string): Checkpoints {
   let bytes = 0
 
   const restart = () => {
-    const lines = [...open.values()].map(record => encodeLine(record))
-    writeFileSync(`${path}.new`, Buffer.concat(lines), { mode: 0o600 })
+    const lines = [...open.values()].map(record => toLine(JSON.stringify(record)))
+    writeFileSync(`${path}.new`, lines.join(''), { mode: 0o600 })
     renameSync(`${path}.new`, path)
     closeSync(descriptor)
     descriptor = openSync(path, 'a', 0o600)
@@ -40,14 +50,14 @@ export function openCheckpoints(directory: string): Checkpoints {
 
   return {
     write(progress, over) {
-      const lines: Buffer[] = []
+      let lines = ''
       for (const [requestId, record] of progress) {
         open.set(requestId, record)
-        lines.push(encodeLine(record))
+        lines += toLine(JSON.stringify(record))
       }
-      for (const requestId of over) if (open.delete(requestId)) lines.push(encodeLine({ over: requestId }))
-      if (lines.length === 0) return
-      const batch = Buffer.concat(lines)
+      for (const requestId of over) if (open.delete(requestId)) lines += toLine(JSON.stringify({ over: requestId }))
+      if (lines === '') return
+      const batch = Buffer.from(lines)
       try {
         for (let written = 0; written < batch.length; ) written += writeSync(descriptor, batch, written)
         bytes += batch.length
@@ -70,19 +80,11 @@ export function openCheckpoints(directory: string): Checkpoints {
 
 function readOpen(path: string): Map<string, UsageRecord> {
   const open = new Map<string, UsageRecord>()
-  for (const line of readLines(path)) {
+  for (const line of existsSync(path) ? readFileSync(path, 'utf8').split('\n') : []) {
     const record = decodeLine(Buffer.from(line))
     if (record !== null) open.set(record.request_id, record)
     // The checksum was valid in our own file; only the ID matters here.
     else for (const [, requestId] of line.matchAll(/^[0-9a-f]{8} \{"over":"([^"]+)"\}$/g)) open.delete(requestId ?? '')
   }
   return open
-}
-
-function readLines(path: string): string[] {
-  try {
-    return readFileSync(path, 'utf8').split('\n')
-  } catch {
-    return []
-  }
 }

@@ -1,7 +1,7 @@
 /**
- * Keeps usage records on disk until Postgres has them. A line is `<crc-32 in 8 hex> <json>`, written in one system call
- * before the client receives the end of the response, so it survives `kill -9`. A grouped `fsync` at most every 200 ms
- * bounds what a power failure can lose. A truncated last line fails its checksum; its client has not received the end.
+ * Keeps usage records on disk until Postgres has them. A line (`record-lines.ts`) is written in one system call before the
+ * client receives the end of the response, so it survives `kill -9`. A grouped `fsync` at most every 200 ms bounds what a
+ * power failure can lose. A truncated last line fails its checksum; its client has not received the end.
  *
  * Files are segments, shipped in order and deleted when Postgres has committed them. Only the segments being shipped
  * and written are in memory. Cost: a partly shipped segment is shipped again after a crash, which the ledger's key
@@ -18,16 +18,16 @@ import {
   mkdirSync,
   openSync,
   readdirSync,
-  readFileSync,
   rmSync,
   statSync,
   writeSync,
 } from 'node:fs'
 import { join } from 'node:path'
-import { TypeCompiler } from '@sinclair/typebox/compiler'
 import { whenNeeded } from '../core/jobs/repeating.ts'
 import { formatDay } from '../core/text/utc-days.ts'
-import { type UsageRecord, usageRecordSchema } from '../core/usage/usage-record.ts'
+import type { UsageRecord } from '../core/usage/usage-record.ts'
+import { readRecords, toLine, toRecord } from './record-lines.ts'
+import { openRecordsAside } from './records-aside.ts'
 
 /** The disk write failed and the record is in memory only. It is still shipped, and written when the disk recovers. */
 export class JournalUnwritable extends Error {
@@ -37,9 +37,9 @@ export class JournalUnwritable extends Error {
   }
 }
 
-/** Records to ship, oldest first. */
+/** Records to ship as JSON texts, oldest first: as they were written, since to make a text costs more than to send it. */
 type JournalBatch = {
-  readonly records: readonly UsageRecord[]
+  readonly texts: readonly string[]
   /** Deletes the records after Postgres has committed them. */
   release(): void
 }
@@ -94,8 +94,8 @@ type Segment = {
   readonly path: string
   /** Accounts with records in this segment. */
   readonly accounts: Set<string>
-  /** Null = on disk only, to be read when its turn comes. */
-  records: UsageRecord[] | null
+  /** Records as JSON texts; null = on disk only, to be read when its turn comes. */
+  texts: string[] | null
   count: number
   shipped: number
   bytes: number
@@ -107,7 +107,6 @@ const defaultFsyncEveryMs = 200
 /** A completely shipped segment of at least this size is closed, so that a start does not read it again. */
 const worthLeavingBytes = 256 << 10
 const retryWritingMs = 250
-const newline = 0x0a
 const refusedFile = 'refused.log'
 
 /** Resolves after all events of the current turn are handled. */
@@ -137,8 +136,8 @@ export function openJournal(options: JournalOptions): Journal {
     else
       segments.push({
         path,
-        accounts: getAccounts(records),
-        records: null,
+        accounts: new Set(records.map(record => record.account_id)),
+        texts: null,
         count: records.length,
         shipped: 0,
         bytes: statSync(path).size,
@@ -152,9 +151,7 @@ export function openJournal(options: JournalOptions): Journal {
   let triedAt = Number.NEGATIVE_INFINITY
   let isSyncing = false
   const waiting = new Map<string, () => void>()
-  /** Records that are set aside, by their line in the file. */
-  const aside = new Map<string, UsageRecord>()
-  const asidePath = join(directory, refusedFile)
+  const aside = openRecordsAside(join(directory, refusedFile), onDamage)
 
   const syncing = whenNeeded(fsyncEveryMs, () => sync())
   let onRecord = () => {}
@@ -162,7 +159,7 @@ export function openJournal(options: JournalOptions): Journal {
   const begin = (): Active => {
     const path = join(directory, `${String(++sequence).padStart(12, '0')}.log`)
     const descriptor = openSync(path, 'ax', 0o600)
-    const segment: Segment = { path, accounts: new Set(), records: [], count: 0, shipped: 0, bytes: 0 }
+    const segment: Segment = { path, accounts: new Set(), texts: [], count: 0, shipped: 0, bytes: 0 }
     segments.push(segment)
     return { descriptor, segment, isDirty: false }
   }
@@ -177,7 +174,7 @@ export function openJournal(options: JournalOptions): Journal {
       remove(segment)
       return closed()
     }
-    if (segments[0] !== segment) segment.records = null
+    if (segments[0] !== segment) segment.texts = null
     system.fsync(descriptor, error => {
       closeSync(descriptor)
       if (error !== null) rewrite(segment, error)
@@ -194,7 +191,8 @@ export function openJournal(options: JournalOptions): Journal {
   /** Writes all records or none. */
   const write = (records: readonly UsageRecord[]) => {
     active ??= begin()
-    const lines = Buffer.from(getLines(records))
+    const texts = records.map(record => JSON.stringify(record))
+    const lines = Buffer.from(texts.map(toLine).join(''))
     let written = 0
     try {
       while (written < lines.length) written += system.write(active.descriptor, lines, written)
@@ -208,10 +206,8 @@ export function openJournal(options: JournalOptions): Journal {
     const { segment } = active
     segment.bytes += lines.length
     segment.count += records.length
-    for (const record of records) {
-      segment.records?.push(record)
-      segment.accounts.add(record.account_id)
-    }
+    segment.texts?.push(...texts)
+    for (const record of records) segment.accounts.add(record.account_id)
     if (segment.bytes >= segmentBytes) leave()
   }
 
@@ -256,7 +252,7 @@ export function openJournal(options: JournalOptions): Journal {
   const rewrite = (segment: Segment, cause: Error) => {
     if (!segments.includes(segment)) return
     onDamage(`fsync failed on ${segment.path}: ${cause.message}`)
-    for (const record of (segment.records ?? readRecords(segment.path, onDamage)).slice(segment.shipped)) {
+    for (const record of getUnshipped(segment, '', onDamage)) {
       try {
         write([record])
       } catch {
@@ -283,16 +279,15 @@ export function openJournal(options: JournalOptions): Journal {
 
   /** Moves the records that are set aside into a segment. They stay where they are if the disk is full. */
   const readmit = () => {
-    if (!existsSync(asidePath)) return
-    for (const record of readRecords(asidePath, onDamage)) aside.set(getLine(record), record)
+    if (!existsSync(aside.path)) return
     try {
-      write([...aside.values()])
+      write(aside.records())
       // Removed afterwards: a record in both files is shipped twice and stored once.
       if (active !== null) fsyncSync(active.descriptor)
-      rmSync(asidePath)
+      rmSync(aside.path)
       aside.clear()
     } catch (error) {
-      onDamage(`${asidePath} waits for the next start: ${error instanceof Error ? error.message : String(error)}`)
+      onDamage(`${aside.path} waits for the next start: ${error instanceof Error ? error.message : String(error)}`)
     }
   }
   readmit()
@@ -342,36 +337,32 @@ export function openJournal(options: JournalOptions): Journal {
           stranded = stranded.filter(record => !shipped.has(record))
           records.forEach(told)
         }
-        return { records, release }
+        return { texts: records.map(record => JSON.stringify(record)), release }
       }
       const segment = segments.find(item => item.shipped < item.count)
       if (segment === undefined) return null
-      segment.records ??= readRecords(segment.path, onDamage)
-      const records = segment.records.slice(segment.shipped, segment.shipped + maximum)
+      segment.texts ??= readRecords(segment.path, onDamage).map(record => JSON.stringify(record))
+      const texts = segment.texts.slice(segment.shipped, segment.shipped + maximum)
       // Damaged since it was counted: unreadable records cannot be shipped.
-      if (records.length === 0) segment.shipped = segment.count
+      if (texts.length === 0) segment.shipped = segment.count
       const release = () => {
-        segment.shipped += records.length
+        segment.shipped += texts.length
         if (segment.shipped < segment.count) return
         if (active?.segment !== segment) remove(segment)
         else if (segment.bytes >= worthLeavingBytes) leave()
       }
-      return { records, release }
+      return { texts, release }
     },
     unshipped(accountId, from, to = from) {
       // Most of a long backlog is on disk. Only segments with records of the account are read.
       const ofSegments = segments
         .filter(segment => segment.accounts.has(accountId))
-        .flatMap(segment => (segment.records ?? readRecords(segment.path, () => {})).slice(segment.shipped))
-      return [...ofSegments, ...stranded, ...(together?.records ?? []), ...aside.values()].filter(
+        .flatMap(segment => getUnshipped(segment, accountId))
+      return [...ofSegments, ...stranded, ...(together?.records ?? []), ...aside.records()].filter(
         record => record.account_id === accountId && isWithin(formatDay(record.at_ms), from, to),
       )
     },
-    waiting: () => [
-      ...segments.flatMap(segment => (segment.records ?? readRecords(segment.path, () => {})).slice(segment.shipped)),
-      ...stranded,
-      ...(together?.records ?? []),
-    ],
+    waiting: () => [...segments.flatMap(segment => getUnshipped(segment)), ...stranded, ...(together?.records ?? [])],
     onRecord(listener) {
       onRecord = listener
     },
@@ -380,21 +371,9 @@ export function openJournal(options: JournalOptions): Journal {
         (sum, segment) => sum + segment.count - segment.shipped,
         stranded.length + (together?.records.length ?? 0),
       ),
-    setAside(record) {
-      const line = getLine(record)
-      if (aside.has(line)) return
-      const descriptor = openSync(asidePath, 'a', 0o600)
-      try {
-        const bytes = Buffer.from(line)
-        for (let written = 0; written < bytes.length; ) written += writeSync(descriptor, bytes, written)
-        fsyncSync(descriptor)
-      } finally {
-        closeSync(descriptor)
-      }
-      aside.set(line, record)
-    },
+    setAside: aside.add,
     fill,
-    aside: () => aside.size,
+    aside: () => aside.records().length,
     async close() {
       void syncing.close()
       await together?.written.catch(() => {})
@@ -403,59 +382,15 @@ export function openJournal(options: JournalOptions): Journal {
   }
 }
 
-/** Returns one line of a file whose truncated lines are detectable: `<crc-32 in 8 hex> <json>`. */
-export function encodeLine(record: object): Buffer {
-  return Buffer.from(getLine(record))
-}
-
-function getLines(records: readonly object[]): string {
-  let lines = ''
-  for (const record of records) lines += getLine(record)
-  return lines
-}
-
-function getLine(record: object): string {
-  const text = JSON.stringify(record)
-  return `${checksum(text)} ${text}\n`
-}
-
 const isWithin = (day: number, from: number, to: number) => from <= day && day <= to
 
-const checksum = (text: string | Uint8Array) => Bun.hash.crc32(text).toString(16).padStart(8, '0')
-
-const isRecord = TypeCompiler.Compile(usageRecordSchema)
-
-/**
- * Returns the complete records of a segment. Skips lines with a wrong checksum, and reports them unless it is only the
- * truncated end.
- */
-function readRecords(path: string, onDamage: (detail: string) => void): UsageRecord[] {
-  const bytes = readFileSync(path)
-  const records: UsageRecord[] = []
-  for (let start = 0; start < bytes.length; ) {
-    const end = bytes.indexOf(newline, start)
-    const record = end === -1 ? null : decodeLine(bytes.subarray(start, end))
-    if (record !== null) records.push(record)
-    else if (end !== -1) onDamage(`unreadable line at byte ${start} of ${path}`)
-    start = end === -1 ? bytes.length : end + 1
-  }
-  return records
-}
-
-function getAccounts(records: readonly UsageRecord[]): Set<string> {
-  return new Set(records.map(record => record.account_id))
-}
-
-/** Returns the record of a line; null if it is incomplete or not a record. */
-export function decodeLine(line: Uint8Array): UsageRecord | null {
-  const text = line.subarray(9)
-  if (line[8] !== 0x20 || Buffer.from(line.subarray(0, 8)).toString('latin1') !== checksum(text)) return null
-  try {
-    const value: unknown = JSON.parse(Buffer.from(text).toString('utf8'))
-    return isRecord.Check(value) ? value : null
-  } catch {
-    return null
-  }
+/** Returns the unreleased records of a segment that name `mention`. */
+function getUnshipped({ path, texts, shipped }: Segment, mention = '', onDamage = (_: string) => {}): UsageRecord[] {
+  if (texts === null) return readRecords(path, onDamage).slice(shipped)
+  return texts
+    .slice(shipped)
+    .filter(text => text.includes(mention))
+    .map(toRecord)
 }
 
 function truncated(active: Active): boolean {

@@ -5,12 +5,11 @@
 
 import { whenNeeded } from '../core/jobs/repeating.ts'
 import type { Clock, Log } from '../core/ports.ts'
-import type { UsageRecord } from '../core/usage/usage-record.ts'
-import { getTruth, mergedRecords } from '../core/usage/usage-truth.ts'
 import { failureReason } from '../core/validation/errors.ts'
 import { type Database, isRowFault, postgresError } from '../database/database.ts'
 import type { Journal } from './journal.ts'
-import { isNearMidnight, run } from './store-usage.ts'
+import { toRecord } from './record-lines.ts'
+import { run } from './store-usage.ts'
 
 type ShipperOptions = {
   readonly journal: Pick<Journal, 'take' | 'setAside' | 'aside' | 'backlog' | 'onRecord'>
@@ -25,18 +24,18 @@ const storeDeadlineMs = 5_000
 const work = { module: new URL('./store-usage.ts', import.meta.url).href, run }
 
 /**
- * Inserts records, one per request, adds them to the daily totals and the keys' shortfalls, and learns from them. A
- * truer record replaces a checkpoint; a trigger archives the old row and subtracts it from the totals. Returns the
+ * Inserts records (JSON texts), one per request, adds them to the daily totals and the keys' shortfalls, and learns from
+ * them. A truer record replaces a checkpoint; a trigger archives the old row and subtracts it from the totals. Returns the
  * accounts that learned. Throws like `Database.transact`.
  */
-export async function storeRecords(database: Database, records: readonly UsageRecord[]): Promise<string[]> {
+export async function storeRecords(database: Database, texts: readonly string[]): Promise<string[]> {
+  const records = `[${texts.join()}]`
   const store = async (isNew: boolean) =>
-    JSON.parse(await database.transact(work, JSON.stringify({ records, isNew }), storeDeadlineMs))
-  const isNew = records.every(record => getTruth(record) === 'final' && !isNearMidnight(record))
+    JSON.parse(await database.transact(work, `{"isNew":${isNew},"records":${records}}`, storeDeadlineMs))
   try {
-    return await store(isNew)
+    return await store(true)
   } catch (error) {
-    if (!isNew || !isRowFault(error)) throw error
+    if (!isRowFault(error)) throw error
     return await store(false)
   }
 }
@@ -80,20 +79,22 @@ export function createShipper({ journal, database, onLearned = () => {}, clock, 
 
   const shipAll = async () => {
     for (let batch = journal.take(maximumBatch); batch !== null; batch = journal.take(maximumBatch)) {
-      const [oldest] = batch.records
-      if (oldest !== undefined) {
-        oldestAt = oldest.at_ms + oldest.latency_ms
-        const month = getMonth(Math.max(clock.now(), ...batch.records.map(record => record.at_ms)))
+      const [oldest, newest] = [batch.texts[0], batch.texts.at(-1)]
+      if (oldest !== undefined && newest !== undefined) {
+        const { at_ms, latency_ms } = toRecord(oldest)
+        oldestAt = at_ms + latency_ms
+        const month = getMonth(Math.max(clock.now(), toRecord(newest).at_ms))
         const refusal = month === partitionedMonth ? null : await addMonths(database, month)
-        await store(mergedRecords(batch.records))
+        await store(batch.texts)
         if (refusal !== null) log.warn('usage_partition_failed', { month, detail: refusal })
         partitionedMonth = month
-        pausedUntil = performance.now() + Math.min(maximumPauseMs, batch.records.length * pauseMsPerRecord)
+        pausedUntil = performance.now() + Math.min(maximumPauseMs, batch.texts.length * pauseMsPerRecord)
       }
       batch.release()
       oldestAt = null
       failures = 0
-      if (batch.records.length < maximumBatch) return
+      // The rest is shipped with what follows: many small batches cost more.
+      if (backlog() < maximumBatch) return
     }
   }
 
@@ -102,18 +103,18 @@ export function createShipper({ journal, database, onLearned = () => {}, clock, 
    * and set aside, so that it does not block the others forever; without its learning data first, which must not keep
    * usage out of the ledger. Any other failure is thrown: all records wait.
    */
-  const store = async (records: readonly UsageRecord[]): Promise<void> => {
+  const store = async (texts: readonly string[]): Promise<void> => {
     try {
-      onLearned(await storeRecords(database, records))
+      onLearned(await storeRecords(database, texts))
     } catch (error) {
       if (!isRowFault(error)) throw error
-      if (records.length > 1) {
-        const half = Math.ceil(records.length / 2)
-        await store(records.slice(0, half))
-        return store(records.slice(half))
+      if (texts.length > 1) {
+        const half = Math.ceil(texts.length / 2)
+        await store(texts.slice(0, half))
+        return store(texts.slice(half))
       }
-      for (const record of records) {
-        if (record.learning != null) return store([{ ...record, learning: null }])
+      for (const record of texts.map(toRecord)) {
+        if (record.learning != null) return store([JSON.stringify({ ...record, learning: null })])
         journal.setAside(record)
         log.error('usage_record_rejected', { request_id: record.request_id, detail: failureReason(error) })
       }

@@ -8,15 +8,20 @@ import { dayMs } from '../core/text/utc-days.ts'
 import { bucketCount, getBucket } from '../core/usage/latency-histogram.ts'
 import { summedColumns } from '../core/usage/usage-groups.ts'
 import type { UsageRecord } from '../core/usage/usage-record.ts'
+import { getTruth, mergedRecords } from '../core/usage/usage-truth.ts'
 import type { Statements } from '../database/transact.ts'
 import { applyLessons, lockEpochs } from '../learning/learning-cells.ts'
+
+type Input = { readonly records: readonly UsageRecord[]; readonly isNew: boolean }
 
 /**
  * Stores records, one per request, and returns the accounts that learned. `isNew`: the ledger is expected to have none of
  * them, and the transaction fails if it has one.
  */
 export async function run(statements: Statements, input: string): Promise<string> {
-  const { records, isNew } = JSON.parse(input) as { records: readonly UsageRecord[]; isNew: boolean }
+  const all: Input = JSON.parse(input)
+  const records = mergedRecords(all.records)
+  const isNew = all.isNew && records.every(record => getTruth(record) === 'final' && !isNearMidnight(record))
   // Keys first, as deletions of accounts lock them; a later statement locks no others, so that none wait for each other.
   const known = await withLockedKeys(statements, records, isNew)
   const epochs = await lockEpochs(statements, records)
@@ -46,7 +51,7 @@ const minuteMs = 60_000
  * Two records of such a request may name both sides of a midnight: the day of the first one counts. A request lasts an
  * hour at most.
  */
-export function isNearMidnight({ at_ms }: UsageRecord): boolean {
+function isNearMidnight({ at_ms }: UsageRecord): boolean {
   const ofDay = at_ms % dayMs
   return ofDay < minuteMs || ofDay > dayMs - 61 * minuteMs
 }

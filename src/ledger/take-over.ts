@@ -6,6 +6,7 @@ import type { UsageRecord } from '../core/usage/usage-record.ts'
 import { findHolder } from '../database/data-folder.ts'
 import { type Checkpoints, openCheckpoints } from './checkpoints.ts'
 import { type Journal, openJournal } from './journal.ts'
+import { toRecord } from './record-lines.ts'
 
 type Folders = {
   readonly dataDirectory: string
@@ -83,7 +84,7 @@ function takeOverJournal(folder: string, journal: Pick<Journal, 'append'>, log: 
     const taken = left.waiting()
     // After a failure here a record can be in both journals. The ledger accepts each request once, so this is harmless.
     for (let batch = left.take(maximumTaken); batch !== null; batch = left.take(maximumTaken)) {
-      for (const record of batch.records) journal.append(record)
+      for (const text of batch.texts) journal.append(toRecord(text))
       batch.release()
     }
     const checkpoints = openCheckpoints(join(folder, 'journal'))

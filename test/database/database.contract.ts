@@ -22,7 +22,7 @@ import { createShipper } from '../../src/ledger/shipper.ts'
 import { readUsage } from '../../src/ledger/usage-totals.ts'
 import { eventually } from '../harness/eventually.ts'
 import { getOnDatabase } from './on-database.ts'
-import { temporaryFolder, usageRecord } from './support.ts'
+import { temporaryFolder, toTexts, usageRecord } from './support.ts'
 import { findRequest } from './usage-row.ts'
 
 const random = (count: number) => crypto.getRandomValues(new Uint8Array(count))
@@ -548,7 +548,7 @@ export function databaseContract(name: string, open: () => Database | null): voi
       expect(await seed(accountId, day)).toEqual({ tokens: 150, microcents: 150 })
       // Committed and not yet released: in the ledger and in the journal at once.
       const held = {
-        take: () => ({ records, release: () => {} }),
+        take: () => ({ texts: toTexts(records), release: () => {} }),
         setAside: () => {},
         aside: () => 0,
         onRecord() {},

@@ -12,7 +12,7 @@ import { oneTurn } from '../harness/moved-clock.ts'
 import { needed, testNeeding } from '../harness/needs.ts'
 import { patientStore } from '../harness/patience.ts'
 import { databaseContract } from './database.contract.ts'
-import { temporaryFolder, usageRecord } from './support.ts'
+import { temporaryFolder, toTexts, usageRecord } from './support.ts'
 
 const folder = temporaryFolder()
 const directory = join(folder.path, 'data')
@@ -168,9 +168,9 @@ test("connectEmbedded: uses the running gateway's database, also to store usage"
   expect(connected.address).toEqual({ socketPath: join(directory, 'postgres.sock') })
   const other = openDatabase(connected.address, patientStore)
   const records = ['req_own', 'req_other'].map(request_id => usageRecord({ request_id, account_id: 'acc_both' }))
-  await storeRecords(other, records.slice(1))
-  await storeRecords(needed(database), records)
-  await storeRecords(other, records)
+  await storeRecords(other, toTexts(records.slice(1)))
+  await storeRecords(needed(database), toTexts(records))
+  await storeRecords(other, toTexts(records))
   const [sum] = await other.run(
     ({ sql }) => sql<{ requests: number; rows: number }[]>`
       select sum(requests)::int as requests, (select count(*)::int from usage_records where account_id = 'acc_both') as rows
@@ -192,7 +192,7 @@ test('embedded database: refuses transactions behind eight that wait, and stores
   })
   await isHeld.promise
   const stored = Array.from({ length: 9 }, (_, index) =>
-    storeRecords(needed(database), [usageRecord({ request_id: `req_wait_${index}`, account_id: 'acc_wait' })]),
+    storeRecords(needed(database), toTexts([usageRecord({ request_id: `req_wait_${index}`, account_id: 'acc_wait' })])),
   )
   await expect(stored[8]).rejects.toMatchObject({ code: 'service_unavailable' })
   mayEnd.resolve()

@@ -8,7 +8,7 @@ import { createShipper, storeRecords } from '../../src/ledger/shipper.ts'
 import { run } from '../../src/ledger/store-usage.ts'
 import { quiet } from './database.contract.ts'
 import { getOnDatabase } from './on-database.ts'
-import { usageRecord } from './support.ts'
+import { toTexts, usageRecord } from './support.ts'
 import { testedDatabases } from './tested-databases.ts'
 
 const databases = testedDatabases()
@@ -24,7 +24,7 @@ async function ship(database: Database, batches: readonly (readonly UsageRecord[
     aside: () => 0,
     onRecord() {},
     setAside: (record: UsageRecord) => void refused.push(record),
-    take: () => (left[0] === undefined ? null : { records: left[0], release: () => void left.shift() }),
+    take: () => (left[0] === undefined ? null : { texts: toTexts(left[0]), release: () => void left.shift() }),
   }
   const shipper = createShipper({ journal, database, clock: { now: () => noon }, log: quiet })
   expect(await shipper.drain(20_000)).toBe(true)
@@ -212,7 +212,7 @@ for (const [name, open] of databases) {
         return database.transact(...words)
       }
       const input = JSON.stringify({ records: wildRecords(compared, 500), isNew: false })
-      await storeRecords({ ...database, transact }, wildRecords(copied, 500))
+      await storeRecords({ ...database, transact }, toTexts(wildRecords(copied, 500)))
       await database.run(({ sql }) => sql.begin(step => run(getStatements(step), input)), 60_000)
       // A second transaction would have compared them.
       expect(transactions).toBe(1)
@@ -222,7 +222,7 @@ for (const [name, open] of databases) {
       for (const accountId of [copied, compared])
         expect(await audit(database, [], { ...wholeScope(accountId) })).toMatchObject({ isWhole: true, requests: 500 })
       // Its outcome was unknown, and two thirds come again with others.
-      await storeRecords(database, wildRecords(copied, 500).slice(0, 300))
+      await storeRecords(database, toTexts(wildRecords(copied, 500).slice(0, 300)))
       expect(await getAll(database, copied)).toEqual(all)
     })
 

@@ -16,7 +16,7 @@ import { needed, testNeeding } from '../harness/needs.ts'
 import { patientStore } from '../harness/patience.ts'
 import { type PrivatePostgres, startPostgres } from '../harness/postgres.ts'
 import { databaseContract, newAccount, newKey, quiet } from './database.contract.ts'
-import { temporaryFolder, usageRecord } from './support.ts'
+import { temporaryFolder, toTexts, usageRecord } from './support.ts'
 
 let server: PrivatePostgres | null = null
 let database: Database | null = null
@@ -298,7 +298,7 @@ onServer('ledger: has a batch once whose connection is killed within the COPY', 
     240_000,
   )
   await Promise.race([isInserted.promise, blocker])
-  const stored = storeRecords(live, batch)
+  const stored = storeRecords(live, toTexts(batch))
   stored.catch(() => {})
   await someoneWaits(live)
   const killed = await live.run(
@@ -311,7 +311,7 @@ onServer('ledger: has a batch once whose connection is killed within the COPY', 
   mayEnd.resolve()
   await blocker
   // Two gateways repeat it at once; the ledger has a part of it.
-  await Promise.all([storeRecords(live, batch), storeRecords(live, batch.toReversed())])
+  await Promise.all([storeRecords(live, toTexts(batch)), storeRecords(live, toTexts(batch.toReversed()))])
   const [found] = await live.run(
     ({ sql }) => sql`
       select

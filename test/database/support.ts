@@ -20,6 +20,9 @@ export function temporaryFolder(): { readonly path: string; remove(): void } {
   return { path, remove: () => rmSync(path, { recursive: true, force: true }) }
 }
 
+/** Returns records as the journal has them. */
+export const toTexts = (records: readonly UsageRecord[]) => records.map(record => JSON.stringify(record))
+
 export function usageRecord(changes: Partial<UsageRecord> = {}): UsageRecord {
   return {
     request_id: 'req_1',

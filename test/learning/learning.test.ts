@@ -13,7 +13,7 @@ import { emptyCell } from '../../src/learning/learning-cell.ts'
 import { readCells, writeCells } from '../../src/learning/learning-cells.ts'
 import { storeRecords } from '../../src/ledger/shipper.ts'
 import { getOnDatabase } from '../database/on-database.ts'
-import { usageRecord } from '../database/support.ts'
+import { toTexts, usageRecord } from '../database/support.ts'
 import { testedDatabases } from '../database/tested-databases.ts'
 import { eventually } from '../harness/eventually.ts'
 import { needed } from '../harness/needs.ts'
@@ -69,7 +69,7 @@ const biasIn = (book: LearningCache, accountId: string, model = 'openai/bad') =>
   book.of(accountId)?.findLeaning('code')?.(model)?.bias ?? null
 
 async function store(database: Database, learningCache: LearningCache, records: readonly UsageRecord[]): Promise<void> {
-  learningCache.refresh(await storeRecords(database, records))
+  learningCache.refresh(await storeRecords(database, toTexts(records)))
 }
 
 async function getEntries(database: Database, accountId: string): Promise<number> {

@@ -1,10 +1,10 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { type LimitKeys, script } from '../../core/limits/redis.ts'
-import type { UsageRecord } from '../../core/usage/usage-record.ts'
+import { systemErrorCode } from '../../core/validation/errors.ts'
 import type { Redis } from '../../database/redis.ts'
-import { decodeLine } from '../journal.ts'
 import type { Counted, UsageSource } from '../reconcile.ts'
+import { readRecords } from '../record-lines.ts'
 
 /**
  * Reads the journal of one gateway while it runs. Its counters are in its memory, initialized from the ledger and this
@@ -15,38 +15,21 @@ export function journalSource(directory: string) {
     keepsCounters: false,
     async read() {
       const names = existsSync(directory) ? readdirSync(directory) : []
-      const segments = names.filter(name => /^\d{12}\.log$/.test(name)).map(name => readLines(join(directory, name)))
-      const aside = readLines(join(directory, 'refused.log'))
-      return {
-        counted: [],
-        waiting: segments.flatMap(segment => segment.records),
-        refused: aside.records,
-        damagedLines: [...segments, aside].reduce((sum, item) => sum + item.damaged, 0),
+      let damagedLines = 0
+      const read = (name: string) => {
+        try {
+          return readRecords(join(directory, name), () => damagedLines++)
+        } catch (error) {
+          // Its shipper has deleted it, or nothing was set aside.
+          if (systemErrorCode(error) === 'ENOENT') return []
+          throw error
+        }
       }
+      const waiting = names.filter(name => /^\d{12}\.log$/.test(name)).flatMap(read)
+      const refused = read('refused.log')
+      return { counted: [], waiting, refused, damagedLines }
     },
   } satisfies UsageSource
-}
-
-/** Reads a journal file in its current state: its writer may be at the last line, and its shipper may delete it. */
-function readLines(path: string): { readonly records: UsageRecord[]; readonly damaged: number } {
-  const records: UsageRecord[] = []
-  let damaged = 0
-  const bytes = readIfThere(path)
-  for (let start = 0, end = bytes.indexOf(0x0a); end !== -1; start = end + 1, end = bytes.indexOf(0x0a, start)) {
-    const record = decodeLine(bytes.subarray(start, end))
-    if (record === null) damaged++
-    else records.push(record)
-  }
-  return { records, damaged }
-}
-
-function readIfThere(path: string): Uint8Array {
-  try {
-    return readFileSync(path)
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return new Uint8Array()
-    throw error
-  }
 }
 
 const deadlineMs = 2_000

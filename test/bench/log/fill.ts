@@ -97,13 +97,14 @@ async function ship(database: Database, records: ReturnType<typeof logRecords>, 
     journal: {
       take(maximum) {
         // Not `records.take`, which ends the generator.
-        const batch: UsageRecord[] = []
+        const batch: string[] = []
+        let last: UsageRecord | undefined
         while (batch.length < maximum) {
           const { value, done } = records.next()
           if (done) break
-          batch.push(value)
+          batch.push(JSON.stringify(value))
+          last = value
         }
-        const last = batch.at(-1)
         if (last === undefined) {
           isDone = true
           return null
@@ -111,7 +112,7 @@ async function ship(database: Database, records: ReturnType<typeof logRecords>, 
         now = last.at_ms
         shipped += batch.length
         if (shipped % 100_000 === 0) onProgress(`${shipped} requests shipped`)
-        return { records: batch, release: () => {} }
+        return { texts: batch, release: () => {} }
       },
       aside: () => 0,
       onRecord() {},

@@ -27,7 +27,7 @@ import { accounts, billingCycles, invoices, planChanges } from '../../../../src/
 import { createShipper } from '../../../../src/ledger/shipper.ts'
 import { newAccount, newKey, quiet } from '../../../database/database.contract.ts'
 import { getOnDatabase } from '../../../database/on-database.ts'
-import { usageRecord } from '../../../database/support.ts'
+import { toTexts, usageRecord } from '../../../database/support.ts'
 import { testedDatabases } from '../../../database/tested-databases.ts'
 import { eventually } from '../../../harness/eventually.ts'
 
@@ -69,7 +69,7 @@ async function ship(database: Database, records: readonly UsageRecord[]) {
       waiting.length === 0
         ? null
         : {
-            records: waiting,
+            texts: toTexts(waiting),
             release: () => {
               waiting = []
             },

@@ -15,7 +15,7 @@ import { createShipper } from '../../../../src/ledger/shipper.ts'
 import { quiet } from '../../../database/database.contract.ts'
 import { newTeam } from '../../../database/ledger-rows.ts'
 import { getOnDatabase } from '../../../database/on-database.ts'
-import { usageRecord } from '../../../database/support.ts'
+import { toTexts, usageRecord } from '../../../database/support.ts'
 import { testedDatabases } from '../../../database/tested-databases.ts'
 
 const databases = testedDatabases()
@@ -50,7 +50,7 @@ async function ship(database: Database, records: readonly UsageRecord[]) {
     setAside: ({ request_id }: UsageRecord) => {
       throw new Error(`rejected: ${request_id}`)
     },
-    take: () => (waiting.length === 0 ? null : { records: waiting, release }),
+    take: () => (waiting.length === 0 ? null : { texts: toTexts(waiting), release }),
   }
   const shipper = createShipper({ journal, database, clock: { now: () => start }, log: quiet })
   expect(await shipper.drain(5000)).toBe(true)
