@@ -451,6 +451,7 @@ CREATE TABLE "usage_records" (
 	"model" text NOT NULL,
 	"requested_model" text,
 	"upstream_id" text,
+	"upstream_hash" integer GENERATED ALWAYS AS (hashtext("upstream_id")) STORED,
 	"routing_mode" text NOT NULL,
 	"strategy" text,
 	"query_type" text,
@@ -681,10 +682,10 @@ CREATE INDEX "sessions_account" ON "sessions" USING btree ("account_id");--> sta
 CREATE INDEX "sessions_expires_at" ON "sessions" USING btree ("expires_at");--> statement-breakpoint
 CREATE INDEX "shadow_comparisons_account" ON "shadow_comparisons" USING btree ("account_id","at");--> statement-breakpoint
 CREATE INDEX "sign_in_failures_updated_at" ON "sign_in_failures" USING btree ("updated_at");--> statement-breakpoint
-CREATE INDEX "usage_records_page" ON "usage_records" USING btree ("account_id","at" DESC NULLS FIRST,"request_id" DESC NULLS FIRST);--> statement-breakpoint
-CREATE INDEX "usage_records_key_page" ON "usage_records" USING btree ("key_id","at" DESC NULLS FIRST,"request_id" DESC NULLS FIRST);--> statement-breakpoint
-CREATE INDEX "usage_records_marked_page" ON "usage_records" USING btree ("account_id","at" DESC NULLS FIRST,"request_id" DESC NULLS FIRST) WHERE "usage_records"."status" <> 'completed' or "usage_records"."unpriced" is not null;--> statement-breakpoint
-CREATE INDEX "usage_records_upstream" ON "usage_records" USING btree ("upstream_id") WHERE "usage_records"."upstream_id" is not null;--> statement-breakpoint
+CREATE INDEX "usage_records_page" ON "usage_records" USING btree ("account_id","at","request_id");--> statement-breakpoint
+CREATE INDEX "usage_records_key_page" ON "usage_records" USING btree ("key_id","at","request_id");--> statement-breakpoint
+CREATE INDEX "usage_records_marked_page" ON "usage_records" USING btree ("account_id","at","request_id") WHERE "usage_records"."status" <> 'completed' or "usage_records"."unpriced" is not null;--> statement-breakpoint
+CREATE INDEX "usage_records_upstream" ON "usage_records" USING btree ("upstream_hash") WHERE "usage_records"."upstream_hash" is not null;--> statement-breakpoint
 CREATE INDEX "usage_replaced_at" ON "usage_replaced" USING btree ("at");--> statement-breakpoint
 CREATE INDEX "usage_tags_daily_day" ON "usage_tags_daily" USING btree ("account_id","day");--> statement-breakpoint
 CREATE INDEX "user_identities_user" ON "user_identities" USING btree ("user_id");--> statement-breakpoint
@@ -702,10 +703,11 @@ BEGIN
 END $$;--> statement-breakpoint
 CREATE FUNCTION gateway_refuse_unless_erased() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
-	learned text[] := '{learning_epoch,quality,influenced,choice_probability,enhanced,rating,is_helpful,rated_quality,rated_at}';
-	billed jsonb := to_jsonb(OLD) - learned;
+	-- A generated column is absent before an update.
+	unbilled text[] := '{upstream_hash,learning_epoch,quality,influenced,choice_probability,enhanced,rating,is_helpful,rated_quality,rated_at}';
+	billed jsonb := to_jsonb(OLD) - unbilled;
 BEGIN
-	IF to_jsonb(NEW) - learned IN (billed, billed || '{"metadata": null, "tags": null}'::jsonb) THEN
+	IF to_jsonb(NEW) - unbilled IN (billed, billed || '{"metadata": null, "tags": null}'::jsonb) THEN
 		RETURN NEW;
 	END IF;
 	RAISE EXCEPTION '% is append-only', TG_TABLE_NAME USING ERRCODE = 'integrity_constraint_violation';

@@ -279,7 +279,8 @@ async function readRequests(database: Database, { providers }: Scope, ids: reado
           ${cost(sql)}::float8 as cost,
           estimated::int as estimated, (unpriced is not null)::int as unpriced, (attempts - 1)::int as retried
         from usage_records
-        where upstream_id in ${sql(some)} and provider in ${sql(providers)} and not ${isOnOwnKeys(sql)}`,
+        where upstream_hash in (select hashtext(id) from json_array_elements_text(${JSON.stringify(some)}::text::json) as id)
+          and upstream_id in ${sql(some)} and provider in ${sql(providers)} and not ${isOnOwnKeys(sql)}`,
       deadlineMs,
     )
     for (const { id, ...row } of rows) found.set(id, row)

@@ -8,12 +8,11 @@
  * session-level advisory locks) is shared by all connections.
  */
 import { existsSync, renameSync, rmSync } from 'node:fs'
-import { fileURLToPath } from 'node:url'
 import { PGlite } from '@electric-sql/pglite'
 import type { Socket } from 'bun'
 import { whenNeeded } from '../core/jobs/repeating.ts'
 import { packedFolder } from './data-folder.ts'
-import type { Work } from './transact.ts'
+import { runWork } from './embedded-work.ts'
 
 declare const self: Worker
 
@@ -225,21 +224,7 @@ function startBatch(backend: PGlite): boolean {
 
 async function transact(backend: PGlite, { id, module, input }: Batch): Promise<void> {
   try {
-    // Synchronous: the module is there before another message is read.
-    const work: Pick<Work, 'run'> = import.meta.require(fileURLToPath(module))
-    const output = await backend.transaction(transaction =>
-      work.run(
-        {
-          query: async <Row>(text: string, values: readonly unknown[] = []) =>
-            (await transaction.query<Row>(text, [...values])).rows,
-          async copy(into, lines) {
-            await transaction.query(`copy ${into} from '/dev/blob'`, [], { blob: new Blob([lines]) })
-          },
-        },
-        input,
-      ),
-    )
-    report({ type: 'committed', id, output })
+    report({ type: 'committed', id, output: await runWork(backend, module, input) })
   } catch (error) {
     const code = error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : null
     if (code === null) report({ type: 'failed', detail: getText(error) })

@@ -428,6 +428,8 @@ export const usageRecords = pgTable(
     requestedModel: text('requested_model'),
     /** ID that the serving provider gave its response. */
     upstreamId: text('upstream_id'),
+    /** Indexed in its place: IDs are in no order, and numbers of 4 bytes need a third of the space. */
+    upstreamHash: integer('upstream_hash').generatedAlwaysAs(sql`hashtext("upstream_id")`),
     routingMode: text('routing_mode', { enum: ['auto', 'manual'] }).notNull(),
     strategy: text('strategy'),
     queryType: text('query_type'),
@@ -486,15 +488,16 @@ export const usageRecords = pgTable(
   },
   table => [
     primaryKey({ name: 'usage_records_key', columns: [table.requestId, table.at] }),
-    // Newest first, ordered by ID within one millisecond: a page begins after the last row of the previous one.
-    index('usage_records_page').on(table.accountId, table.at.desc().nullsFirst(), table.requestId.desc().nullsFirst()),
-    index('usage_records_key_page').on(table.keyId, table.at.desc().nullsFirst(), table.requestId.desc().nullsFirst()),
+    // Read backwards, newest first; by ID within one millisecond, as a page begins after the last row of the previous one.
+    // New rows then come last: an index in descending order is filled by half, and took a quarter longer.
+    index('usage_records_page').on(table.accountId, table.at, table.requestId),
+    index('usage_records_key_page').on(table.keyId, table.at, table.requestId),
     // Failed and unpriced requests are filtered most and are rare: the index is nearly free, and they are found without
     // scanning the others.
     index('usage_records_marked_page')
-      .on(table.accountId, table.at.desc().nullsFirst(), table.requestId.desc().nullsFirst())
+      .on(table.accountId, table.at, table.requestId)
       .where(sql`${table.status} <> 'completed' or ${table.unpriced} is not null`),
-    index('usage_records_upstream').on(table.upstreamId).where(sql`${table.upstreamId} is not null`),
+    index('usage_records_upstream').on(table.upstreamHash).where(sql`${table.upstreamHash} is not null`),
     check('usage_records_quality', sql`${table.quality} between 0 and 1`),
     check(
       'usage_records_rating',

@@ -21,7 +21,7 @@ export type Work = {
 /** Returns the statements of a driver's connection. The embedded database reads no rows from one. */
 export function getStatements(sql: Pick<Sql, 'unsafe'>, canCopy = false): Statements {
   return {
-    query: (text, values = []) => sql.unsafe(text, [...values]),
+    query: (text, values = []) => sql.unsafe(text, [...values], { prepare: true }),
     copy: canCopy ? (into, lines) => copy(sql, into, lines) : null,
   }
 }

@@ -49,7 +49,10 @@ export function findRequest(database: Database, scope: UsageScope, id: string): 
   const { accountId } = scope
   const requestId = id.replace(derivedId, 'req_$1')
   return withAccountRls(database, accountId).sql(async sql => {
-    for (const match of [sql`request_id = ${requestId}`, sql`upstream_id = ${id}`]) {
+    for (const match of [
+      sql`request_id = ${requestId}`,
+      sql`upstream_hash = hashtext(${id}) and upstream_id = ${id}`,
+    ]) {
       const [request] = await sql<TracedRequest[]>`
         select found.*, ${keyColumns(sql)}
         from (

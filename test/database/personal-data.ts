@@ -85,8 +85,8 @@ export const decisions: Readonly<Record<string, Decision>> = {
   idempotency_keys: deleted('', 'account_id name request_digest status result_id usage lease_ends_at created_at'),
   usage_records: kept(
     'metadata tags',
-    `request_id at account_id key_id provider model requested_model upstream_id routing_mode strategy query_type streamed
-    dialect status error_code finish_reason input_tokens cached_input_tokens cache_write_tokens output_tokens
+    `request_id at account_id key_id provider model requested_model upstream_id upstream_hash routing_mode strategy query_type
+    streamed dialect status error_code finish_reason input_tokens cached_input_tokens cache_write_tokens output_tokens
     reasoning_tokens estimated billed_microcents reserved_microcents shortfall_microcents search_microcents
     fetch_microcents hedge_microcents own_key_microcents unpriced routing_saved_microcents
     cache_saved_microcents attempts tried latency_ms first_token_ms trace truth
