@@ -46,17 +46,13 @@ function set(bits: Int32Array, bit: number): void {
   bits[bit >> 5] = (bits[bit >> 5] ?? 0) | (1 << (bit & 31))
 }
 
-/** Returns false if no entry begins so. */
-export function hasPrefix({ prefixes }: WordTable, hash: number): boolean {
+/** Returns the meaning of a hash; 0 = entries only begin so, −1 = none does. */
+export function followWord({ prefixes, wholes, hashes, means }: WordTable, hash: number): number {
   const bit = hash >>> (32 - prefixBits)
-  return ((prefixes[bit >> 5] ?? 0) & (1 << (bit & 31))) !== 0
-}
-
-/** Returns the meaning of a hash; 0 = no entry. */
-export function getMeaning({ wholes, hashes, means }: WordTable, hash: number): number {
-  const bit = hash >>> (32 - prefixBits)
-  if (((wholes[bit >> 5] ?? 0) & (1 << (bit & 31))) === 0) return 0
-  return means[findPlace(hashes, means, hash)] ?? 0
+  const row = bit >> 5
+  const mask = 1 << (bit & 31)
+  if (((prefixes[row] ?? 0) & mask) === 0) return -1
+  return ((wholes[row] ?? 0) & mask) === 0 ? 0 : (means[findPlace(hashes, means, hash)] ?? 0)
 }
 
 function findPlace(hashes: Int32Array, means: Int32Array, hash: number): number {

@@ -1,5 +1,5 @@
 import type { QueryType } from '../../core/chat/chat.ts'
-import { type FeatureReader, type Features, maximumWords } from './features.ts'
+import type { FeatureReader, Features } from './features.ts'
 import words from './lexicon/concepts.json'
 
 /**
@@ -45,46 +45,34 @@ export function createConceptReader(read: FeatureReader): (features: Features) =
   const found = new Uint8Array(maximumFound)
   const at = new Uint16Array(maximumFound)
   const times = new Uint16Array(concepts.length)
-  // Possible entries: a word, its pair with the next word, and its stem.
-  const keys = new Int32Array(3 * maximumWords)
-  const places = new Uint16Array(3 * maximumWords)
+  let count = 0
 
-  /** Branchless: which words are entries is unpredictable. */
-  const sift = ({ count, words, stems }: Features): number => {
-    let sifted = 0
-    for (let place = 0; place < count; place++) {
-      const word = words[place] ?? 0
-      keys[sifted] = word
-      places[sifted] = place
-      sifted += (sieve[word & sieveMask] ?? 0) & 1
-      const pair = wordPair(word, place + 1 < count ? (words[place + 1] ?? 0) : 0)
-      keys[sifted] = pair
-      places[sifted] = place
-      sifted += ((sieve[pair & sieveMask] ?? 0) >> 1) & 1
-      const stem = (stems[place] ?? 0) ^ stemSalt
-      keys[sifted] = stem
-      places[sifted] = place
-      sifted += (sieve[stem & sieveMask] ?? 0) >> 2
+  /** Notes the concepts of a key that the sieve lets pass. */
+  const note = (key: number, place: number): void => {
+    const numbers = entries.get(key) ?? none
+    for (let value = 0; value < numbers.length && count < maximumFound; value++) {
+      const number = numbers[value] ?? 0
+      found[count] = number
+      at[count++] = place
+      times[number] = (times[number] ?? 0) + 1
     }
-    return sifted
   }
 
-  return features => {
-    const sifted = sift(features)
-    let count = 0
+  return ({ count: all, words, stems }) => {
+    count = 0
     times.fill(0)
-    for (let index = 0; index < sifted && count < maximumFound; index++) {
-      const numbers = entries.get(keys[index] ?? 0) ?? none
-      for (let value = 0; value < numbers.length && count < maximumFound; value++) {
-        const number = numbers[value] ?? 0
-        found[count] = number
-        at[count++] = places[index] ?? 0
-        times[number] = (times[number] ?? 0) + 1
-      }
+    for (let place = 0; place < all && count < maximumFound; place++) {
+      const word = words[place] ?? 0
+      const kinds = sieve[word & sieveMask] ?? 0
+      if ((kinds & asWord) !== 0) note(word, place)
+      if ((kinds & asFirst) !== 0 && place + 1 < all) note(wordPair(word, words[place + 1] ?? 0), place)
+      const stem = (stems[place] ?? 0) ^ stemSalt
+      if (((sieve[stem & sieveMask] ?? 0) & asStem) !== 0) note(stem, place)
     }
     return { count, found, at, times }
   }
 }
+
 /** Returns one hash for two adjacent words. */
 export function wordPair(first: number, second: number): number {
   return Math.imul(first, 0x9e3779b1) ^ Math.imul(second, 0x85ebca6b)
@@ -93,19 +81,20 @@ export function wordPair(first: number, second: number): number {
 /** Separates `word*` from `word`, since the stem of a short word is the word itself. */
 const stemSalt = 0x3c6ef372
 
-// One sieve bit per kind of entry: a key with these low bits may be an entry of this kind.
+// One sieve bit per kind of entry: a key with these low bits may be an entry of this kind, or begin one.
 const asWord = 1
-const asPair = 2
+/** The first word of a pair. */
+const asFirst = 2
 const asStem = 4
 
 /** Returns the lexicon by key, built with the same reader whose hashes are looked up. */
 function tables(read: FeatureReader) {
   const entries = new Map<number, Uint8Array>()
   const sieve = new Uint8Array(sieveSize)
-  const put = (key: number, kind: number, number: number) => {
+  const put = (key: number, kind: number, number: number, sifted = key) => {
     const numbers = entries.get(key | 0) ?? none
     if (!numbers.includes(number)) entries.set(key | 0, Uint8Array.of(...numbers, number))
-    sieve[key & sieveMask] = (sieve[key & sieveMask] ?? 0) | kind
+    sieve[sifted & sieveMask] = (sieve[sifted & sieveMask] ?? 0) | kind
   }
   for (const [number, concept] of concepts.entries()) {
     for (const entry of lexicon[concept].join(' ').split(' ')) {
@@ -115,7 +104,7 @@ function tables(read: FeatureReader) {
       const [first = 0, second = 0] = [words[1] ?? 0, words[2] ?? 0]
       if (entry.endsWith('*')) put((stems[1] ?? 0) ^ stemSalt, asStem, number)
       else if (count === 2) put(first, asWord, number)
-      else put(wordPair(first, second), asPair, number)
+      else put(wordPair(first, second), asFirst, number, first)
     }
   }
   return { entries, sieve }

@@ -5,6 +5,8 @@
  * reading.
  */
 
+import vocabulary from './lexicon/cues.json'
+
 export type Features = {
   /** Number of words, numbers and single CJK characters read. */
   readonly count: number
@@ -255,27 +257,15 @@ function getEnd(text: string, traits: Int32Array): number {
 const lineFeed = 10
 const finalMarks = new Set(Array.from('.!?,;:', mark => mark.charCodeAt(0)))
 
-const politeWords =
-  'please|pls|plz|kindly|hi|hello|hey|dear|thanks|greetings|bitte|hallo|por|favor|hola|bonjour|пожалуйста|привет'.split(
-    '|',
-  )
-
-const polite = new Set(politeWords.map(getHash))
+const getHashes = (list: readonly string[]) => new Set(list.join(' ').split(' ').map(getHash))
+const polite = getHashes(vocabulary.polite)
 // `Could you please` as a whole is polite; `could you` may start a real question.
-const asking = new Set(['could', 'can', 'would', 'will'].map(getHash))
+const asking = getHashes(vocabulary.courtesy)
 const you = getHash('you')
 
 /** Words that begin a sentence rather than a name. `I` is always a capital and needs other words before it. */
-const openers = new Set(
-  'the we my our it its there they he she this that these those last is are was what how why when where who which thank thanks many please also finally yesterday today in on at a an you your if write tell give explain describe can could should'
-    .split(' ')
-    .map(getHash),
-)
-const beforeI = new Set(
-  'do can should could would will may might must did am was have had if that when what how why where who which and or but because as than then so since before after while until though although whether unless think know what whatever all everything thing things way ways say said says believe hope wish guess feel like is are not time day place reason'
-    .split(' ')
-    .map(getHash),
-)
+const openers = getHashes(vocabulary.openers)
+const beforeI = getHashes(vocabulary.beforeI)
 const i = getHash('i')
 
 function opensSentence(word: number, before: number): boolean {

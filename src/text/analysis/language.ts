@@ -143,20 +143,14 @@ const sieve = getSieve(speakers.keys())
 
 /** Votes of the current text. */
 const votes = new Float64Array(languages.length)
-const common = new Int32Array(wordsRead)
 
 function latinLanguage(features: Features): string {
   const { count, words } = features
-  // Common words are selected first, without a branch: every second word is common, unpredictably.
-  const limit = Math.min(count, wordsRead)
-  let found = 0
-  for (let at = 0; at < limit; at++) {
-    const word = words[at] ?? 0
-    common[found] = word
-    found += sieve[word & (featureSieveSize - 1)] ?? 0
-  }
   votes.fill(0)
-  for (let at = 0; at < found; at++) vote(speakers, common[at] ?? 0)
+  for (let at = 0; at < Math.min(count, wordsRead); at++) {
+    const word = words[at] ?? 0
+    if (sieve[word & (featureSieveSize - 1)] === 1) vote(speakers, word)
+  }
   const told = mostVoted()
   if (told !== undetermined || count > fewWords) return told
   for (let at = 0; at < count; at++) vote(requesters, words[at] ?? 0)

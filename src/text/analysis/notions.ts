@@ -4,15 +4,7 @@
  */
 
 import { foldTable, foldWord, isSyllable, separator, skipped, standsAlone } from '../letters.ts'
-import {
-  createWordTable,
-  emptyWord,
-  enterWord,
-  getMeaning,
-  hashPrime,
-  hasPrefix,
-  type WordTable,
-} from '../word-table.ts'
+import { createWordTable, emptyWord, enterWord, followWord, hashPrime, type WordTable } from '../word-table.ts'
 import { type Features, featureSieveSize, getHash, getSieve, maximumWords } from './features.ts'
 import abroad from './lexicon/abroad.txt' with { type: 'text' }
 import en from './lexicon/en.txt' with { type: 'text' }
@@ -183,8 +175,8 @@ export function createNotionReader(withEnglish = true, withTasks = false): Notio
       let bestEnd = 0
       for (let to = from; to < end && to < from + longestWord; to++) {
         hash = Math.imul(hash ^ (text[to] ?? 0), hashPrime)
-        if (!hasPrefix(table, hash)) break
-        const meaning = getMeaning(table, hash)
+        const meaning = followWord(table, hash)
+        if (meaning < 0) break
         if (meaning === 0) continue
         const next = text[to + 1] ?? separator
         if (next !== separator && (meaning & isExact) !== 0 && !(isSyllable(unit) && isParticle(next))) continue

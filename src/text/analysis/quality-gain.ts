@@ -10,7 +10,7 @@ import {
   type StoredWeights,
   weightedSum,
 } from './feature-slots.ts'
-import { type Features, featureSieveSize, getHash, getSieve, maximumWords } from './features.ts'
+import { type Features, featureSieveSize, getHash, getSieve } from './features.ts'
 import vocabulary from './lexicon/cues.json'
 
 /** Gain model stored by `bun run train`: a table over hashed words, and weights of the cues. */
@@ -29,13 +29,7 @@ type GainClassifier = (features: Features) => number
 
 /** Creates a classifier with its own buffers from stored weights. */
 export function createGainHead(kept: StoredGainModel): GainClassifier {
-  const getScore = createGainScorer(kept)
-  return features => percentileRank(kept.quantiles, getScore(features))
-}
-
-/** Creates the scorer behind the rank: predicted strong minus weak, without a particular scale. */
-function createGainScorer(kept: StoredGainModel): (features: Features) => number {
-  const { bits, scale, cues } = kept
+  const { bits, scale, cues, quantiles } = kept
   const weights = decodeWeights(kept)
   const readSlots = createSlotReader(bits)
   const readCues = createCueReader()
@@ -44,11 +38,8 @@ function createGainScorer(kept: StoredGainModel): (features: Features) => number
     const slots = readSlots(features)
     let score = (weightedSum(slots, weights) * scale) / Math.sqrt(Math.max(1, slots.count))
     const values = readCues(features)
-    for (let cue = 0; cue < cueCount; cue++) {
-      const kind = cues[cue]
-      if (kind !== undefined) score += kind.weight * standardScore(values[cue] ?? 0, kind)
-    }
-    return score
+    for (const [cue, kind] of cues.entries()) score += kind.weight * standardScore(values[cue] ?? 0, kind)
+    return percentileRank(quantiles, score)
   }
 }
 
@@ -104,7 +95,6 @@ export function createCueReader(): CueReader {
   const sieve = getSieve(groupsTable.keys())
   // One bit per word hash, for the approximate number of distinct words.
   const met = new Int32Array(differentWords / 32)
-  const grouped = new Int32Array(maximumWords)
 
   return features => {
     const { count, words, symbols, digits } = features
@@ -113,21 +103,16 @@ export function createCueReader(): CueReader {
     const length = Math.max(1, count - start)
     met.fill(0)
     let distinct = 0
-    // Branchless: which words have a group or repeat is unpredictable.
-    let found = 0
+    let option = 0
+    groups.fill(0)
     for (let at = start; at < count; at++) {
       const word = words[at] ?? 0
       const place = (word ^ (word >>> 12)) & (differentWords - 1)
       const known = met[place >>> 5] ?? 0
       distinct += 1 - ((known >>> place) & 1)
       met[place >>> 5] = known | (1 << place)
-      grouped[found] = word
-      found += sieve[word & (featureSieveSize - 1)] ?? 0
-    }
-    groups.fill(0)
-    let option = 0
-    for (let index = 0; index < found; index++) {
-      const entry = groupsTable.get(grouped[index] ?? 0) ?? 0
+      if (sieve[word & (featureSieveSize - 1)] === 0) continue
+      const entry = groupsTable.get(word) ?? 0
       for (let group = 0; group < groupNames.length; group++)
         groups[group] = (groups[group] ?? 0) + ((entry >>> group) & 1)
       // Answer options are single letters in order: an "a" without a "b" is an article.

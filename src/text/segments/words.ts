@@ -1,6 +1,6 @@
 /** What the words of a message do, in all languages at once, since short texts do not identify theirs. */
 import { foldTable, separator, skipped } from '../letters.ts'
-import { createWordTable, emptyWord, enterWord, getMeaning, hashPrime, hasPrefix } from '../word-table.ts'
+import { createWordTable, emptyWord, enterWord, followWord, hashPrime } from '../word-table.ts'
 import list from './segment-words.json'
 import turnWords from './turns.txt' with { type: 'text' }
 
@@ -131,10 +131,10 @@ export function readWords(text: string, joins: boolean, most = mostWords): typeo
     while (folded !== separator) {
       if (folded !== skipped && goesOn) {
         hash = Math.imul(hash ^ folded, hashPrime)
-        goesOn = hasPrefix(table, hash)
-        const meaning = goesOn ? getMeaning(table, hash) : 0
-        asWhole = whole[meaning] ?? 0
-        asBegun |= begun[meaning] ?? 0
+        const meaning = followWord(table, hash)
+        goesOn = meaning >= 0
+        asWhole = meaning > 0 ? (whole[meaning] ?? 0) : 0
+        asBegun |= meaning > 0 ? (begun[meaning] ?? 0) : 0
       }
       if (unit >= firstInner) asBegun |= readWithin(text, at)
       unit = text.charCodeAt(++at) || separator
@@ -157,12 +157,13 @@ function readOn(text: string, from: number, first: number): number {
   let hash = Math.imul(first ^ separator, hashPrime)
   let before = separator
   let kind = 0
-  for (let at = from + 1; hasPrefix(table, hash) && at <= text.length; at++) {
+  for (let at = from + 1, meaning = followWord(table, hash); meaning >= 0 && at <= text.length; at++) {
     const folded = foldUnit(text.charCodeAt(at) || separator)
     if (folded === separator && before === separator) continue
     before = folded
-    if (folded === separator) kind |= whole[getMeaning(table, hash)] ?? 0
+    if (folded === separator) kind |= whole[meaning] ?? 0
     hash = Math.imul(hash ^ folded, hashPrime)
+    meaning = followWord(table, hash)
   }
   return kind
 }
@@ -178,8 +179,9 @@ export function readWithin(text: string, from: number): number {
   longest.kind = 0
   for (let at = from; at < text.length; at++) {
     hash = Math.imul(hash ^ foldUnit(text.charCodeAt(at)), hashPrime)
-    if (!hasPrefix(table, hash)) break
-    const kind = within[getMeaning(table, hash)] ?? 0
+    const meaning = followWord(table, hash)
+    if (meaning < 0) break
+    const kind = within[meaning] ?? 0
     all |= kind
     if ((kind & ofTurns) === 0) continue
     longest.kind = kind & ofTurns
