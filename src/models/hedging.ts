@@ -33,14 +33,11 @@ const maximumAccounts = 10_000
 
 /** Bounds the hedges of each account to a share of its requests with hedging. */
 export class HedgeBudget {
-  private readonly share: number
   /** Hedges that an account may begin; fractions are earned by requests. */
   private readonly credits = new Map<string, number>()
 
   /** `share`: 0–1; 0 = no hedges. */
-  constructor(share: number) {
-    this.share = share
-  }
+  constructor(private readonly share: number) {}
 
   /** Counts a request with hedging. */
   earn(accountId: string): void {

@@ -19,15 +19,12 @@ const maximumCitations = 1_024
 
 /** Text of one choice, and its citations so far. */
 export class CitedText {
-  private readonly choice: number
   private readonly cited = new Set<string>()
   private readonly pieces = new TextPieces()
   private said = ''
   private counted = { units: 0, points: 0 }
 
-  constructor(choice: number) {
-    this.choice = choice
-  }
+  constructor(private readonly choice: number) {}
 
   add(text: string): void {
     this.said = this.pieces.add(this.said, text)

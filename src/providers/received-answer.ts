@@ -37,8 +37,6 @@ type Channel = {
  * client expects them.
  */
 export class ReceivedAnswer implements AnswerSink {
-  /** As sent, with the client's names. */
-  readonly request: ChatRequest
   droppedParameters: readonly string[] = []
   /** The client's names of tools that have another one on the wire; null = none. */
   clientNames: ReadonlyMap<string, string> | null = null
@@ -95,9 +93,8 @@ export class ReceivedAnswer implements AnswerSink {
   /** By channel: a surrogate at the end of a delta, which the next may complete. */
   private readonly halves = new Map<string, Channel & { readonly half: string }>()
 
-  constructor(request: ChatRequest) {
-    this.request = request
-  }
+  /** `request`: as sent, with the client's names. */
+  constructor(readonly request: ChatRequest) {}
 
   isOver(): boolean {
     return this.ended || this.failure !== null

@@ -4,10 +4,8 @@ import type { Access, Authorizer, ProviderFailure, SignableRequest } from '../pr
 
 /** The request was not sent: there are no credentials for it. */
 export class CredentialsMissingError extends Error {
-  readonly failure: ProviderFailure
-  constructor(failure: ProviderFailure) {
+  constructor(readonly failure: ProviderFailure) {
     super(failure.detail)
-    this.failure = failure
   }
 }
 

@@ -41,18 +41,16 @@ function writeSlot<T>({ holder, key }: Slot, value: T): T {
 
 /** Tool calls of one choice. They arrive complete, except if a proxy requests streamed arguments, which are then collected. */
 export class GoogleToolCalls {
-  private readonly choice: number
-  private readonly mintId: (given: unknown) => string
   private calls = 0
   /** Arguments of a call with `willContinue`. */
   private open: Record<string, unknown> | null = null
   /** IDs of the calls that arrived in parts. */
   private readonly continued = new Set<unknown>()
 
-  constructor(choice: number, mintId: (given: unknown) => string) {
-    this.choice = choice
-    this.mintId = mintId
-  }
+  constructor(
+    private readonly choice: number,
+    private readonly mintId: (given: unknown) => string,
+  ) {}
 
   /** Reads a call, or the next part of its arguments. */
   read(call: Json, signature: unknown, sink: AnswerSink): ProviderFailure | null {

@@ -81,7 +81,6 @@ type Choice = {
  * choices, or the one of a blocked prompt, have a finish reason.
  */
 export class GoogleReader implements StreamReader {
-  private readonly wanted: number
   private readonly choices = new Map<number, Choice>()
   private readonly unique = uniqueNames()
   private readonly follow = followUsage()
@@ -92,9 +91,7 @@ export class GoogleReader implements StreamReader {
   /** Output arrived, which the upstream must have counted. */
   private answered = false
 
-  constructor(wanted = 1) {
-    this.wanted = wanted
-  }
+  constructor(private readonly wanted = 1) {}
 
   read({ name, data }: ServerSentEvent, sink: AnswerSink): null {
     if (!data.startsWith('{') && (data.trim() === '' || data === '[DONE]')) return null

@@ -102,7 +102,6 @@ const isSame = (left: PoolKey, right: PoolKey) =>
 /** The keys of a provider, which a reload can replace. */
 export class KeyPool {
   private keys: readonly PoolKey[] = []
-  private readonly clock: Pick<Clock, 'monotonic'>
   private readonly accounts = new Map<string, Account>()
   /** When a key was rejected, by model; null = for all models. */
   private readonly refused = new Map<PoolKey, Map<string | null, number>>()
@@ -111,8 +110,10 @@ export class KeyPool {
   /** Turns of equal keys: smooth weighted round robin. */
   private readonly turns = new Map<PoolKey, number>()
 
-  constructor(contents: KeyPoolContents, clock: Pick<Clock, 'monotonic'>) {
-    this.clock = clock
+  constructor(
+    contents: KeyPoolContents,
+    private readonly clock: Pick<Clock, 'monotonic'>,
+  ) {
     this.replace(contents)
   }
 
@@ -285,18 +286,15 @@ export class KeyPool {
 
 /** A key that serves one attempt. */
 export class KeyClaim {
-  readonly key: PoolKey
-  readonly need: KeyNeed
-  private readonly pool: KeyPool
   private reported: ReportedQuotas | null = null
   private isAnswered = false
   private isSettled = false
 
-  constructor(key: PoolKey, need: KeyNeed, pool: KeyPool) {
-    this.key = key
-    this.need = need
-    this.pool = pool
-  }
+  constructor(
+    readonly key: PoolKey,
+    readonly need: KeyNeed,
+    private readonly pool: KeyPool,
+  ) {}
 
   /** Reads the rate-limit headers of the response. */
   answered(headers: Headers): void {

@@ -44,7 +44,6 @@ type Made = { readonly keys: readonly OwnKey[]; readonly pool: KeyPool; readonly
 const maximumViews = 1_000
 
 export class OwnKeys {
-  private readonly parts: OwnKeysParts
   private open: (key: OwnKey) => string | null = () => null
   private keys: readonly OwnKey[] = []
   /** By account, then those of its projects by project. */
@@ -55,9 +54,7 @@ export class OwnKeys {
   /** Health of replaced keys must not decide about the new ones. */
   private built = 0
 
-  constructor(parts: OwnKeysParts) {
-    this.parts = parts
-  }
+  constructor(private readonly parts: OwnKeysParts) {}
 
   /** Replaces all keys. Views of accounts whose keys stay are kept; running requests keep the keys that they claimed. */
   replace(keys: readonly OwnKey[], open: (key: OwnKey) => string | null): void {

@@ -78,15 +78,11 @@ const roundingError = 1e-6
 
 /** An amount per minute that refills continuously, as one number: the time at which it is full again. */
 class Bucket {
-  readonly limit: number
-  private readonly perUnitMs: number
-  private fullAt: number
-
-  constructor(limit: number, perUnitMs: number, fullAt: number) {
-    this.limit = limit
-    this.perUnitMs = perUnitMs
-    this.fullAt = fullAt
-  }
+  constructor(
+    readonly limit: number,
+    private readonly perUnitMs: number,
+    private fullAt: number,
+  ) {}
 
   static ofReport({ limit, remaining, resetMs }: ReportedQuota, now: number): Bucket {
     const used = resetMs === 0 ? 0 : limit - remaining
@@ -121,13 +117,10 @@ class Bucket {
 
 /** Requests and tokens per minute of one account, for one model or for all; null = not limited. */
 export class RateLimits {
-  readonly requests: Bucket | null
-  readonly tokens: Bucket | null
-
-  constructor(requests: Bucket | null, tokens: Bucket | null) {
-    this.requests = requests
-    this.tokens = tokens
-  }
+  constructor(
+    readonly requests: Bucket | null,
+    readonly tokens: Bucket | null,
+  ) {}
 
   /** Creates configured limits. They are full, or as used as the `older` ones that they replace. */
   static ofQuota({ requests, tokens }: Quota = { requests: null, tokens: null }, older: RateLimits): RateLimits {

@@ -28,8 +28,6 @@ import { findUsage, OpenAiFields } from './usage.ts'
  * after an end or failure is meaningless. A class, because closures would be created again for each response.
  */
 export class ResponseReader implements StreamReader {
-  private readonly official: boolean
-  private readonly wanted: number
   /** By index, with holes. */
   private readonly choices: Choice[] = []
   /** Null until there is a call: most responses have none. */
@@ -52,10 +50,10 @@ export class ResponseReader implements StreamReader {
   /** Content arrived under another ID. */
   private hasOtherContent = false
 
-  constructor(official: boolean, wanted = 1) {
-    this.official = official
-    this.wanted = wanted
-  }
+  constructor(
+    private readonly official: boolean,
+    private readonly wanted = 1,
+  ) {}
 
   read({ name, data }: ServerSentEvent, sink: AnswerSink): TextSlot | null {
     if (data.charCodeAt(0) !== openBrace) {
