@@ -60,7 +60,9 @@ export function createHiddenTextFilter(): HiddenTextFilter {
     look(name, attributes, behind) {
       const isPlain = attributes.style === undefined && attributes.color === undefined
       const style = isPlain ? plainStyle : getStyle(attributes.style ?? '')
-      const own = findBackground(style) ?? (attributes.background === undefined ? plain(attributes.bgcolor) : 'unknown')
+      const own =
+        findBackground(style) ??
+        (attributes.background === undefined ? getPaper(lower(attributes.bgcolor ?? 'none')) : 'unknown')
       const now = own ?? behind
       const colour = now === 'canvas' ? (knowsCanvas ? white : null) : now === 'unknown' ? null : now
       if (attributes.color !== undefined && !style.has('color')) style.set('color', lower(attributes.color))
@@ -162,9 +164,6 @@ function hidesBy(style: Style, behind: Colour | null): boolean {
 
 const boxes = ['width', 'height', 'max-width', 'max-height']
 
-// ─── Colors
-// ───────────────────────────────────────────────────────────────────────────────────────────────────────────
-
 type Colour = readonly [red: number, green: number, blue: number]
 /** Background of a text: a color, the page's own canvas, or unknown. */
 export type Behind = Colour | 'canvas' | 'unknown'
@@ -172,56 +171,32 @@ export type Behind = Colour | 'canvas' | 'unknown'
 const white: Colour = [255, 255, 255]
 /** Colors that differ by less look equal. */
 const likeness = 16
-const colourNames: Readonly<Record<string, Colour>> = {
-  white,
-  black: [0, 0, 0],
-  red: [255, 0, 0],
-  lime: [0, 255, 0],
-  green: [0, 128, 0],
-  blue: [0, 0, 255],
-  yellow: [255, 255, 0],
-  gray: [128, 128, 128],
-  grey: [128, 128, 128],
-  silver: [192, 192, 192],
-  snow: [255, 250, 250],
-  ivory: [255, 255, 240],
-  whitesmoke: [245, 245, 245],
-  ghostwhite: [248, 248, 255],
-  floralwhite: [255, 250, 240],
+/** Most of 255 with which a color is transparent, or nearly. */
+const clearest = 15
+
+/** Returns red, green, blue and opacity of a color; null for anything else, such as a color before an image. */
+function readColour(value: string): readonly number[] | null {
+  const read = /^(?:#?\w+|\w+\([^()]*\))$/.test(value) ? Bun.color(value, '[rgba]') : null
+  return Array.isArray(read) ? read : null
 }
 
 function findColour(value: string): Colour | null {
-  const named = colourNames[value]
-  if (named !== undefined) return named
-  const short = /^#([0-9a-f])([0-9a-f])([0-9a-f])[0-9a-f]?$/.exec(value)
-  if (short !== null) return triple(short, digit => Number.parseInt(`${digit}${digit}`, 16))
-  const long = /^#([0-9a-f]{2})([0-9a-f]{2})([0-9a-f]{2})(?:[0-9a-f]{2})?$/.exec(value)
-  if (long !== null) return triple(long, digits => Number.parseInt(digits, 16))
-  const numbers = /^rgba?\(\s*(\d{1,3})[\s,]+(\d{1,3})[\s,]+(\d{1,3})\b/.exec(value)
-  return numbers === null ? null : triple(numbers, Number)
+  const [red, green, blue] = readColour(value) ?? []
+  return red === undefined || green === undefined || blue === undefined ? null : [red, green, blue]
 }
 
-function triple([, red = '', green = '', blue = '']: readonly string[], read: (part: string) => number): Colour {
-  return [read(red), read(green), read(blue)]
-}
-
-/** Transparent, or nearly. */
 function isClear(value: string): boolean {
-  if (value === 'transparent' || /^#(?:[0-9a-f]{3}0|[0-9a-f]{6}0[0-9a-f])$/.test(value)) return true
-  const alpha = /^(?:rgb|hsl)a?\((?:[^,\s/()]+[\s,]+){2}[^,\s/()]+\s*[,/]\s*([\d.]+)%?\s*\)$/.exec(value)?.[1]
-  return alpha !== undefined && Number(alpha) <= 0.05
+  return (readColour(value)?.[3] ?? 255) <= clearest
 }
 
 /** Returns the background of a style; null = none, so the parent's is visible. */
 function findBackground(style: Style): Colour | 'unknown' | null {
-  const said = style.get('background-color') ?? style.get('background')
-  if (said === undefined || said === 'none' || isClear(said)) return null
-  return findColour(said) ?? 'unknown'
+  return getPaper(style.get('background-color') ?? style.get('background'))
 }
 
-/** Returns the color of an attribute; null = none. */
-function plain(attribute: string | undefined): Colour | 'unknown' | null {
-  return attribute === undefined ? null : (findColour(lower(attribute)) ?? 'unknown')
+function getPaper(said: string | undefined): Colour | 'unknown' | null {
+  if (said === undefined || said === 'none' || isClear(said)) return null
+  return findColour(said) ?? 'unknown'
 }
 
 const lower = (text: string) => text.slice(0, longestValue).trim().toLowerCase()
