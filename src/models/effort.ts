@@ -4,6 +4,7 @@
  */
 import { type ChatRequest, type ReasoningEffort, reasoningEfforts, type Strategy } from '../core/chat/chat.ts'
 import { forcesTool, fullName, type Model } from '../core/models/models.ts'
+import { remembered } from '../core/text/recent-map.ts'
 import { type Level, levels } from './capability-levels.ts'
 
 /** The effort of an attempt; null = the gateway sets none, so the provider's default or the client's own applies. */
@@ -107,20 +108,15 @@ export function getEffortRules(request: ChatRequest, raised = 0): EffortRules {
 /** Number of different rules. */
 export const effortRuleCount = reasoningEfforts.length + (2 * mostRaised + 1) * 24
 
-/** Cached, since a table asks for every model. */
-const supported = new WeakMap<Model, readonly ReasoningEffort[]>()
-
-/** Returns the efforts of a model, lowest first; empty = it takes none. Adaptive reasoning that can be turned off has `none`. */
-export function supportedEfforts(model: Model): readonly ReasoningEffort[] {
-  let efforts = supported.get(model)
-  if (efforts === undefined) {
-    const { reasoning, efforts: named } = model.parameters
-    const isOptional = reasoning.kind === 'adaptive' && reasoning.off === 'disabled' && named.length > 0
-    efforts = isOptional && !named.includes('none') ? ['none', ...named] : named
-    supported.set(model, efforts)
-  }
-  return efforts
-}
+/**
+ * Returns the efforts of a model, lowest first; empty = it takes none. Adaptive reasoning that can be turned off has `none`.
+ * Remembered, since a table asks for every model.
+ */
+export const supportedEfforts = remembered(({ parameters }: Model): readonly ReasoningEffort[] => {
+  const { reasoning, efforts } = parameters
+  const isOptional = reasoning.kind === 'adaptive' && reasoning.off === 'disabled' && efforts.length > 0
+  return isOptional && !efforts.includes('none') ? ['none', ...efforts] : efforts
+})
 
 /** Returns the efforts among which a mode chooses for a model, lowest first; never empty. */
 export function listEfforts(model: Model, mode: Mode, rules: EffortRules): readonly ChosenEffort[] {

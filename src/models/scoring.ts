@@ -3,6 +3,7 @@ import type { HealthState, PlaceReason } from '../core/chat/attempts.ts'
 import type { Strategy } from '../core/chat/chat.ts'
 import { blendedPrice, fullName, type Model, type RoutingFigures } from '../core/models/models.ts'
 import { type PriceTerms, type Rates, ratesAt } from '../core/models/pricing.ts'
+import { remembered } from '../core/text/recent-map.ts'
 import type { Level } from './capability-levels.ts'
 import {
   type ChosenEffort,
@@ -96,16 +97,8 @@ export function withoutFailures({ quality, tokensPerSecond, firstTokenMs }: Rout
   return { quality, tokensPerSecond, firstTokenMs, errorRate: 0, tries: 0 }
 }
 
-/** Cached, since every request uses it for every model. */
-const published = new WeakMap<Model, Figures>()
-
-export const publishedFigures: FigureLookup = model => {
-  const known = published.get(model)
-  if (known !== undefined) return known
-  const figures = withoutFailures(model.figures)
-  published.set(model, figures)
-  return figures
-}
+/** Remembered, since every request uses it for every model. */
+export const publishedFigures: FigureLookup = remembered(model => withoutFailures(model.figures))
 
 const modes = ['light', 'middle', 'strong', 'balanced', 'quality', 'cost', 'speed'] as const satisfies (
   | Level

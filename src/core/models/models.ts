@@ -1,5 +1,6 @@
 import type { ChatRequest, ContentPart, ReasoningEffort } from '../chat/chat.ts'
 import type { PolicyRow } from '../policy/constraints.ts'
+import { remembered } from '../text/recent-map.ts'
 import { dayMs } from '../text/utc-days.ts'
 import type { Prices, Pricing } from './pricing.ts'
 
@@ -181,18 +182,11 @@ export type ModelHost = {
   readonly weight?: number
 }
 
-/** Returns the model ID that responses carry: `provider/model`. */
-export function fullName(model: Pick<Model, 'id' | 'provider'>): string {
-  let name = names.get(model)
-  if (name === undefined) {
-    name = `${model.provider}/${model.id}`
-    names.set(model, name)
-  }
-  return name
-}
-
-/** Cached, since every request looks up every model by this name, and a new string would be hashed again each time. */
-const names = new WeakMap<Pick<Model, 'id' | 'provider'>, string>()
+/**
+ * Returns the model ID that responses carry: `provider/model`. Remembered, since every request looks up every model by it, and
+ * a new string would be hashed again each time.
+ */
+export const fullName = remembered(({ id, provider }: Pick<Model, 'id' | 'provider'>): string => `${provider}/${id}`)
 
 /** The model name that requests automatic routing. */
 export const autoModel = 'gateway-ai'

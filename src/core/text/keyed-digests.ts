@@ -1,5 +1,6 @@
 import type { Message, PromptDefinition } from '../chat/chat.ts'
 import { messageNames, messageTexts } from '../chat/request-texts.ts'
+import { remembered } from './recent-map.ts'
 
 /** Turns of a conversation read as one text (`text/moderation/turns.ts`). */
 type JoinedTurns = { readonly role: 'turns'; readonly text: string }
@@ -19,17 +20,7 @@ export type KeyedDigests = {
  */
 export function createKeyedDigests(salt: Uint8Array): KeyedDigests {
   const key = Buffer.from(salt).toString('base64')
-  const known = new WeakMap<Digested, string>()
-  return {
-    of(message) {
-      let digest = known.get(message)
-      if (digest === undefined) {
-        digest = Bun.SHA256.hash(key + spelt(message), 'base64')
-        known.set(message, digest)
-      }
-      return digest
-    },
-  }
+  return { of: remembered(message => Bun.SHA256.hash(key + spelt(message), 'base64')) }
 }
 
 /** All of a message that is read or screened, so that no two messages that differ in it are spelt alike. */

@@ -35,3 +35,16 @@ export function setBounded<K, V>(map: Map<K, V>, key: K, value: V, maximum: numb
   const oldest = map.keys().next()
   if (!oldest.done) map.delete(oldest.value)
 }
+
+/** Returns a function that remembers its results for as long as their key is in use. */
+export function remembered<Key extends WeakKey, Value>(getValue: (key: Key) => Value): (key: Key) => Value {
+  const values = new WeakMap<Key, Value>()
+  return key => {
+    let value = values.get(key)
+    if (value === undefined) {
+      value = getValue(key)
+      values.set(key, value)
+    }
+    return value
+  }
+}

@@ -4,6 +4,7 @@
  */
 import type { ResponseSummary, TokenUsage } from '../chat/chat-events.ts'
 import { canApply, type Prices, type PriceTerms, type Pricing, type Rates } from '../models/pricing.ts'
+import { remembered } from '../text/recent-map.ts'
 
 export const microcentsPerUsd = 100_000_000
 const tokensPerPriceUnit = 1_000_000
@@ -68,26 +69,19 @@ export function priceTable(rates: Rates, inputTokens: number): PriceTable {
   return getTable(longContext !== null && inputTokens > longContext.aboveInputTokens ? longContext : rates)
 }
 
-function getTable(prices: Prices): PriceTable {
-  let table = tables.get(prices)
-  if (table === undefined) {
-    const [input, cacheWrite] = [fromUsd(prices.input), fromUsd(prices.cacheWrite ?? prices.input)]
-    table = {
-      input,
-      output: fromUsd(prices.output),
-      cachedInput: fromUsd(prices.cachedInput ?? prices.input),
-      cacheWrite,
-      // A cache write for an hour costs twice the input, and prices are those of a write for five minutes. Only models of
-      // Anthropic have it. Source: Anthropic's pricing page, "Prompt caching".
-      hourSurcharge: Math.max(0, 2 * input - cacheWrite),
-    }
-    tables.set(prices, table)
+/** Remembered, since each request is priced five times and prices do not change. */
+const getTable = remembered((prices: Prices): PriceTable => {
+  const [input, cacheWrite] = [fromUsd(prices.input), fromUsd(prices.cacheWrite ?? prices.input)]
+  return {
+    input,
+    output: fromUsd(prices.output),
+    cachedInput: fromUsd(prices.cachedInput ?? prices.input),
+    cacheWrite,
+    // A cache write for an hour costs twice the input, and prices are those of a write for five minutes. Only models of
+    // Anthropic have it. Source: Anthropic's pricing page, "Prompt caching".
+    hourSurcharge: Math.max(0, 2 * input - cacheWrite),
   }
-  return table
-}
-
-/** Cached, since each request is priced five times and prices do not change. */
-const tables = new WeakMap<Prices, PriceTable>()
+})
 
 type Term = readonly [tokens: number, price: number]
 

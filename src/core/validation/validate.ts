@@ -14,6 +14,7 @@ import {
 } from '@sinclair/typebox'
 import { TypeCompiler } from '@sinclair/typebox/compiler'
 import { Value } from '@sinclair/typebox/value'
+import { remembered } from '../text/recent-map.ts'
 import { type ErrorCode, GatewayError } from './errors.ts'
 import { countMembers, findDuplicateKey, parseExactJson, scanJson } from './untrusted-json.ts'
 
@@ -219,16 +220,10 @@ function arrayFault(shape: SchemaNode, value: readonly unknown[]): Fault | null 
 }
 
 /** Returns the compiled check of a schema. The items of an array have one too, since all before the invalid one pass it. */
-function getCheck(shape: SchemaNode): (value: unknown) => boolean {
-  const known = checks.get(shape)
-  if (known !== undefined) return known
+const getCheck = remembered((shape: SchemaNode) => {
   const compiled = TypeCompiler.Compile(shape as unknown as TSchema)
-  const check = (value: unknown) => compiled.Check(value)
-  checks.set(shape, check)
-  return check
-}
-
-const checks = new WeakMap<SchemaNode, (value: unknown) => boolean>()
+  return (value: unknown) => compiled.Check(value)
+})
 
 /**
  * Returns the fault of the intended union member: the one that the value's `type` or `role` names, else the one of the

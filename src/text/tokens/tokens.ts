@@ -16,6 +16,7 @@ import type {
   Tool,
 } from '../../core/chat/chat.ts'
 import { messageNames, messageTexts } from '../../core/chat/request-texts.ts'
+import { remembered } from '../../core/text/recent-map.ts'
 import { createDraws, measureText, type TokenEstimate } from './pieces-of-text.ts'
 
 /** Maximum characters counted in full; longer texts are sampled at about this size. */
@@ -126,19 +127,6 @@ type Measure = Omit<Weight, 'said'> & {
   readonly likely: TokenEstimate
   readonly flat: number
   readonly instructions: number
-}
-
-/** Returns a function that remembers its results for as long as their key is in use. */
-function remembered<Key extends WeakKey, Value>(getValue: (key: Key) => Value): (key: Key) => Value {
-  const values = new WeakMap<Key, Value>()
-  return key => {
-    let value = values.get(key)
-    if (value === undefined) {
-      value = getValue(key)
-      values.set(key, value)
-    }
-    return value
-  }
 }
 
 const unreadImage = { type: 'image', detail: null } as const
