@@ -215,10 +215,8 @@ export type Task = 'explanation' | 'summary' | 'translation' | 'revision' | 'ide
 
 /** Returns the task of a prompt of a few lines; null = none. */
 function detectTask(prompt: string, language: string): Task | null {
-  const verbs = verbsTable[language]
-  if (verbs === undefined) return null
   const text = prompt.trim()
-  const task = tasks.find(item => verbs[item].test(text)) ?? null
+  const task = verbsTable[language]?.find(({ verbs }) => verbs.test(text))?.task ?? null
   return task === 'explanation' && reasons.test(text) ? null : task
 }
 
@@ -239,44 +237,36 @@ type Statement = {
 }
 const statements: Readonly<Record<string, Readonly<Record<Task, Statement>>>> = taskVerbs
 
-const verbsTable: Readonly<Record<string, Readonly<Record<Task, RegExp>>>> = Object.fromEntries(
-  Object.entries(statements).map(([language, { translation, summary, revision, explanation, ideas }]) => [
-    language,
-    {
-      translation: compiled(translation),
-      summary: compiled(summary),
-      revision: compiled(revision),
-      explanation: compiled(explanation),
-      ideas: compiled(ideas),
-    },
-  ]),
-)
+const verbsTable: Readonly<Record<string, readonly { readonly task: Task; readonly verbs: RegExp }[]>> =
+  Object.fromEntries(
+    Object.entries(statements).map(([language, stated]) => [
+      language,
+      tasks.map(task => ({ task, verbs: compiled(stated[task]) })),
+    ]),
+  )
 
 function compiled({ begins: first, ends: last, within: anywhere, wished: wish, pattern }: Statement): RegExp {
   if (pattern !== undefined) return new RegExp(pattern)
   const ways = [
-    ...(first === undefined ? [] : [begins(first)]),
-    ...(last === undefined ? [] : [ends(last)]),
-    ...(anywhere === undefined ? [] : [within(anywhere)]),
-    ...(wish === undefined ? [] : [wished(wish.things, wish.prepositions, wish.openings)]),
+    first === undefined ? [] : begins(first),
+    last === undefined ? [] : ends(last),
+    anywhere === undefined ? [] : within(anywhere).source,
+    wish === undefined ? [] : wished(wish.things, wish.prepositions, wish.openings),
   ]
-  return new RegExp(ways.map(({ source }) => source).join('|'), 'iu')
+  return new RegExp(ways.flat().join('|'), 'iu')
 }
 
 /** Matches a verb followed by text. */
-function begins(alternatives: string): RegExp {
-  return new RegExp(
-    `^(?:(?:please|bitte|por favor|per favore|пожалуйста|будь ласка)[, ]+)?(?:${alternatives})(?![\\p{L}\\p{M}\\p{N}])`,
-    'iu',
-  )
+function begins(alternatives: string): string {
+  return `^(?:(?:please|bitte|por favor|per favore|пожалуйста|будь ласка)[, ]+)?(?:${alternatives})(?![\\p{L}\\p{M}\\p{N}])`
 }
 
 /** Matches requested things after a few words at most: `party ideas`, `some names for a cat`. */
-function wished(things: string, prepositions: string, openings = things): RegExp {
+function wished(things: string, prepositions: string, openings = things): string {
   const before = "(?:(?!(?:write|draft|essay|story|about|of|the|über|sobre|sur|su|over|о|про) )[\\p{L}’'-]+ ){0,4}"
-  return new RegExp(`^(?:${before}(?:${things})(?: (?:${prepositions}) .+|[.!?]*$)|(?:${openings}) )`, 'iu')
+  return `^(?:${before}(?:${things})(?: (?:${prepositions}) .+|[.!?]*$)|(?:${openings}) )`
 }
 
-function ends(alternatives: string): RegExp {
-  return new RegExp(`(?<![\\p{L}\\p{M}\\p{N}])(?:${alternatives})[.!?]*$`, 'iu')
+function ends(alternatives: string): string {
+  return `(?<![\\p{L}\\p{M}\\p{N}])(?:${alternatives})[.!?]*$`
 }
