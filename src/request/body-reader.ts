@@ -247,6 +247,9 @@ class EventBody implements BodyReader {
     const now = this.rest === null ? bytes : bytes.subarray(0, maximumParsedBytes)
     this.bytes += now.length
     this.splitter.push(now, this.reader, this.answer)
+    const { buffer, byteOffset } = bytes
+    // The last part of a large read. The collector would free it long after many others.
+    if (this.rest === null && byteOffset >= maximumParsedBytes && buffer instanceof ArrayBuffer) buffer.transfer(0)
   }
 
   private end(): void {

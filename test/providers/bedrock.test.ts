@@ -367,18 +367,19 @@ describe('the simulated Bedrock', () => {
 
 /** Returns the bytes of a short stream. */
 async function getStream(model: Model): Promise<Uint8Array> {
-  let bytes: Promise<Uint8Array> = Promise.resolve(new Uint8Array(0))
+  let bytes: Uint8Array = new Uint8Array(0)
   const network: Network = {
     ...systemNetwork,
     async fetch(url, init) {
       const response = await systemNetwork.fetch(url, init)
-      bytes = response.clone().bytes()
-      return response
+      // A copy: an attempt releases what it has read.
+      bytes = await response.bytes()
+      return new Response(Buffer.from(bytes), response)
     },
   }
   const body = { prompt: 'Say hello. [[sim:tokens=12, chunk=20]]' }
   await attemptAt({ provider: bedrock, access: accessWith(keys), model, body, network })
-  return await bytes
+  return bytes
 }
 
 function readEvents(model: Model, events: readonly ServerSentEvent[]): readonly AnswerPart[] {
