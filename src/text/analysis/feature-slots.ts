@@ -39,7 +39,7 @@ export function addFeature(slots: Slots, hash: number, salt: number, value: numb
 /** Converts the added hashes to slots, and keeps the first entry of each, with its mark if there are any. */
 export function deduplicate(slots: Slots, marks?: Uint8Array): void {
   const { places, values, kept, count, bits } = slots
-  mixHashes(places, count, bits)
+  mixHashes(places, 0, count, bits)
   kept.fill(0)
   let found = 0
   for (let index = 0; index < count; index++) {

@@ -233,8 +233,8 @@ export function getSlot(hash: number, salt: number, bits: number): number {
 }
 
 /** Replaces hashes that their salts are part of by their slots: `getSlot` for all of them in one loop. */
-export function mixHashes(keys: Int32Array, count: number, bits: number): void {
-  for (let at = 0; at < count; at++) {
+export function mixHashes(keys: Int32Array, from: number, to: number, bits: number): void {
+  for (let at = from; at < to; at++) {
     let mixed = Math.imul(keys[at] ?? 0, 0x85ebca6b)
     mixed = Math.imul(mixed ^ (mixed >>> 13), 0xc2b2ae35)
     keys[at] = (mixed ^ (mixed >>> 16)) >>> (32 - bits)

@@ -5,7 +5,7 @@
  */
 
 import { decodeWeights } from '../analysis/feature-slots.ts'
-import { type Features, maximumWords } from '../analysis/features.ts'
+import { type Features, maximumWords, mixHashes } from '../analysis/features.ts'
 import { findPlace } from '../hash-table.ts'
 import kept from '../weights/safety.json'
 import {
@@ -17,17 +17,18 @@ import {
   harmSlots,
   isHarm,
   kindTable,
-  lengthSlot,
+  lengthKey,
   mostOfWhole,
   mostOfWord,
   nearWords,
   ofKinds,
   ofNeighbors,
   ofWords,
-  openingSlot,
+  openingKey,
   openingWords,
+  regionBits,
   salts,
-  shareSlot,
+  shareKey,
   type WordRange,
 } from './harm-slots.ts'
 
@@ -78,8 +79,9 @@ export function createHarmJudge(): HarmJudge {
   const { scale, bias } = kept
   const { table, kindsAt } = kindTable()
   const mosts = [mostOfWhole(weights, 0), mostOfWhole(weights, 1)] as const
-  /** The slots of all features in order, and where those of each word begin. */
-  const noted = new Uint16Array(mostNoted)
+  /** The keys of all features in order, their regions, and where those of each word begin. */
+  const noted = new Int32Array(mostNoted)
+  const regions = new Uint8Array(mostNoted)
   const starts = new Int32Array(maximumWords + 1)
   /** Sums up to each feature: what it adds to the measured head at most, and how many are new to their part. */
   const most = new Int32Array(mostNoted + 1)
@@ -111,10 +113,14 @@ export function createHarmJudge(): HarmJudge {
     while (recentFrom < recents && at - (recentAt[recentFrom & recentMask] ?? 0) > nearWords) recentFrom++
     for (const kind of own) {
       kinds[kind] = (kinds[kind] ?? 0) + 1
-      for (const other of before) noted[notes++] = featureSlot(ofKinds, kind * 64 + other + 1, salts.kindPair)
+      for (const other of before) {
+        regions[notes] = ofKinds
+        noted[notes++] = (kind * 64 + other + 1) ^ salts.kindPair
+      }
       for (let other = recentFrom; other < recents; other++) {
         const near = recentKinds[other & recentMask] ?? 0
-        noted[notes++] = featureSlot(ofKinds, kind * 64 + near + 1, salts.kindNear)
+        regions[notes] = ofKinds
+        noted[notes++] = (kind * 64 + near + 1) ^ salts.kindNear
       }
     }
     for (const kind of own) {
@@ -133,8 +139,9 @@ export function createHarmJudge(): HarmJudge {
     let ofRequest = request
     let ofContent = content
     let count = filled
+    mixHashes(noted, from, to, regionBits)
     for (let note = from; note < to; note++) {
-      const slot = noted[note] ?? 0
+      const slot = ((regions[note] ?? 0) << regionBits) | (noted[note] ?? 0)
       const last = lastPart[slot] ?? 0
       lastPart[slot] = part
       const pair = pairs[slot] ?? 0
@@ -167,19 +174,23 @@ export function createHarmJudge(): HarmJudge {
       const stem = stems[at] ?? 0
       const own = kindsAt[findPlace(table, word)] ?? none
       starts[at] = notes
-      noted[notes++] = featureSlot(ofWords, word, salts.word)
-      noted[notes++] = featureSlot(ofWords, stem, salts.stem)
-      if (at - from < openingWords) noted[notes++] = openingSlot(stem, at - from)
+      regions[notes] = ofWords
+      noted[notes++] = word ^ salts.word
+      regions[notes] = ofWords
+      noted[notes++] = stem ^ salts.stem
+      if (at - from < openingWords) {
+        regions[notes] = ofWords
+        noted[notes++] = openingKey(stem, at - from)
+      }
       if (hasNeighbors && at > from) {
+        const first = notes
         const stemBefore = stems[at - 1] ?? 0
-        noted[notes++] = featureSlot(ofNeighbors, Math.imul(words[at - 1] ?? 0, 31) + word, salts.pair)
-        noted[notes++] = featureSlot(ofNeighbors, Math.imul(stemBefore, 31) + stem, salts.stemPair)
-        if (at > from + 1)
-          noted[notes++] = featureSlot(ofNeighbors, Math.imul(stems[at - 2] ?? 0, 31) + stem, salts.skip)
-        for (const kind of before)
-          noted[notes++] = featureSlot(ofNeighbors, stem + Math.imul(kind + 1, kindSpread), salts.kindWord)
-        for (const kind of own)
-          noted[notes++] = featureSlot(ofNeighbors, stemBefore + Math.imul(kind + 1, kindSpread), salts.wordKind)
+        noted[notes++] = (Math.imul(words[at - 1] ?? 0, 31) + word) ^ salts.pair
+        noted[notes++] = (Math.imul(stemBefore, 31) + stem) ^ salts.stemPair
+        if (at > from + 1) noted[notes++] = (Math.imul(stems[at - 2] ?? 0, 31) + stem) ^ salts.skip
+        for (const kind of before) noted[notes++] = (stem + Math.imul(kind + 1, kindSpread)) ^ salts.kindWord
+        for (const kind of own) noted[notes++] = (stemBefore + Math.imul(kind + 1, kindSpread)) ^ salts.wordKind
+        for (let neighbor = first; neighbor < notes; neighbor++) regions[neighbor] = ofNeighbors
       }
       let harms = 0
       let whole = 0
@@ -208,11 +219,14 @@ export function createHarmJudge(): HarmJudge {
     for (let kind = 0; kind < kinds.length; kind++) {
       const times = kinds[kind] ?? 0
       if (times === 0) continue
-      noted[notes++] = featureSlot(ofKinds, kind + 1, salts.kind)
+      regions[notes] = ofKinds
+      noted[notes++] = (kind + 1) ^ salts.kind
       // A word that occurs once differs from a word in every line.
-      noted[notes++] = shareSlot(kind, Math.round((32 * times) / (count + 8)))
+      regions[notes] = ofKinds
+      noted[notes++] = shareKey(kind, Math.round((32 * times) / (count + 8)))
     }
-    noted[notes++] = lengthSlot(Math.round(Math.log2(count + 1) * 1.5))
+    regions[notes] = ofKinds
+    noted[notes++] = lengthKey(Math.round(Math.log2(count + 1) * 1.5))
     return notes
   }
 
@@ -280,8 +294,9 @@ export function createHarmJudge(): HarmJudge {
           sum -= Math.min(0, between(most, note, note + 1))
           news -= between(fresh, note, note + 1)
         }
-        if (at - from < openingWords)
-          sum += Math.max(0, weights[openingSlot(stems[at] ?? 0, at - from) * harmHeads.length + head] ?? 0)
+        if (at - from >= openingWords) continue
+        const openingSlot = featureSlot(ofWords, openingKey(stems[at] ?? 0, at - from))
+        sum += Math.max(0, weights[openingSlot * harmHeads.length + head] ?? 0)
       }
       const name = harmHeads[head] ?? 'request'
       return Math.max(0, sum) * featureWeight(news) * scale[name] + bias[name]

@@ -28,9 +28,9 @@ export function featureWeight(features: number): number {
 export const nearWords = 4
 export const openingWords = 3
 
-/** The slot of a feature in a region. */
-export function featureSlot(region: number, hash: number, salt: number): number {
-  return region * regionSlots + getSlot(hash, salt, regionBits)
+/** The slot of a feature in a region; `key` is its hash with the salt of its sort. */
+export function featureSlot(region: number, key: number): number {
+  return region * regionSlots + getSlot(key, 0, regionBits)
 }
 
 /** Keep the sorts of features apart in their region. Any odd numbers do. */
@@ -50,35 +50,37 @@ export const salts = {
   length: 0x35297a4d,
 } as const
 
-export function openingSlot(stem: number, at: number): number {
-  return featureSlot(ofWords, Math.imul(stem, at + 3), salts.opening)
+/** A key of the words. */
+export function openingKey(stem: number, at: number): number {
+  return Math.imul(stem, at + 3) ^ salts.opening
 }
 
-/** `share` grows with how many of a text's words are of the kind. */
-export function shareSlot(kind: number, share: number): number {
-  return featureSlot(ofKinds, kind * 16 + Math.min(mostShare, share) + 1, salts.share)
+/** A key of the kinds; `share` grows with how many of a text's words are of the kind. */
+export function shareKey(kind: number, share: number): number {
+  return (kind * 16 + Math.min(mostShare, share) + 1) ^ salts.share
 }
 const mostShare = 7
 
-export function lengthSlot(length: number): number {
-  return featureSlot(ofKinds, Math.min(mostLength, length), salts.length)
+/** A key of the kinds. */
+export function lengthKey(length: number): number {
+  return Math.min(mostLength, length) ^ salts.length
 }
 const mostLength = 12
 
 /** The most that a head can say of a text as a whole: for words of a kind, for its length, and for neighbors that were left out. */
 export function mostOfWhole(weights: Int8Array, head: number) {
   const weighed = (slot: number) => Math.max(0, weights[slot * harmHeads.length + head] ?? 0)
-  const most = (last: number, slotAt: (at: number) => number) =>
-    Math.max(...Array.from({ length: last + 1 }, (_, at) => weighed(slotAt(at))))
+  const most = (last: number, keyAt: (at: number) => number) =>
+    Math.max(...Array.from({ length: last + 1 }, (_, at) => weighed(featureSlot(ofKinds, keyAt(at)))))
   let neighbors = 0
   if (head === 1) for (let slot = regionSlots; slot < 2 * regionSlots; slot++) neighbors += weighed(slot)
   return {
     kinds: Int32Array.from(
       harmKinds,
       (_, kind) =>
-        weighed(featureSlot(ofKinds, kind + 1, salts.kind)) + most(mostShare, share => shareSlot(kind, share)),
+        weighed(featureSlot(ofKinds, (kind + 1) ^ salts.kind)) + most(mostShare, share => shareKey(kind, share)),
     ),
-    length: most(mostLength, lengthSlot),
+    length: most(mostLength, lengthKey),
     neighbors,
   }
 }
