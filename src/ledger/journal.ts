@@ -206,7 +206,8 @@ export function openJournal(options: JournalOptions): Journal {
     const { segment } = active
     segment.bytes += lines.length
     segment.count += records.length
-    segment.texts?.push(...texts)
+    // One by one: a call takes a bounded number of arguments.
+    for (const text of texts) segment.texts?.push(text)
     for (const record of records) segment.accounts.add(record.account_id)
     if (segment.bytes >= segmentBytes) leave()
   }

@@ -2,6 +2,7 @@
  * A table of words by the hashes of their letters (FNV-1a). A reader follows it letter by letter and leaves a word at the
  * first beginning that no entry has, after some three letters for most.
  */
+import { findPlace, type HashTable } from './hash-table.ts'
 
 /** Hash of no letters, and what it is multiplied by for each. */
 export const emptyWord = 0x811c9dc5 | 0
@@ -9,14 +10,13 @@ export const hashPrime = 0x01000193
 
 const prefixBits = 17
 const placeBits = 13
-const placeMask = (1 << placeBits) - 1
 
 export type WordTable = {
   /** By the high bits of a hash: a bit for each beginning of an entry and one for each whole entry. */
   readonly prefixes: Int32Array
   readonly wholes: Int32Array
-  /** Open addressing by the low bits of a hash. A place without meaning is free. */
-  readonly hashes: Int32Array
+  readonly hashes: HashTable
+  /** By the place of a hash. */
   readonly means: Int32Array
 }
 
@@ -30,14 +30,14 @@ export function createWordTable(): WordTable {
 }
 
 /** Enters a word and returns its place, whose meaning the caller sets. */
-export function enterWord({ prefixes, wholes, hashes, means }: WordTable, units: readonly number[]): number {
+export function enterWord({ prefixes, wholes, hashes }: WordTable, units: readonly number[]): number {
   let hash = emptyWord
   for (const unit of units) {
     hash = Math.imul(hash ^ unit, hashPrime)
     set(prefixes, hash >>> (32 - prefixBits))
   }
   set(wholes, hash >>> (32 - prefixBits))
-  const place = findPlace(hashes, means, hash)
+  const place = findPlace(hashes, hash)
   hashes[place] = hash
   return place
 }
@@ -52,11 +52,5 @@ export function followWord({ prefixes, wholes, hashes, means }: WordTable, hash:
   const row = bit >> 5
   const mask = 1 << (bit & 31)
   if (((prefixes[row] ?? 0) & mask) === 0) return -1
-  return ((wholes[row] ?? 0) & mask) === 0 ? 0 : (means[findPlace(hashes, means, hash)] ?? 0)
-}
-
-function findPlace(hashes: Int32Array, means: Int32Array, hash: number): number {
-  let place = hash & placeMask
-  while (means[place] !== 0 && hashes[place] !== hash) place = (place + 1) & placeMask
-  return place
+  return ((wholes[row] ?? 0) & mask) === 0 ? 0 : (means[findPlace(hashes, hash)] ?? 0)
 }
