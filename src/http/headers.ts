@@ -86,11 +86,12 @@ function writeWebCost(
  * Writes the cost of a JSON response, and the gateway's own cap if it truncated the output. A stream's cost is known
  * only after its headers.
  */
-export function writeReceipt(headers: Headers, receipt: ResponseSummary): void {
-  headers.set('x-gateway-cost-usd', usdText(receipt.cost.total))
-  if (receipt.cost.hedge !== undefined) headers.set('x-gateway-hedge-cost-usd', usdText(receipt.cost.hedge))
-  if (receipt.cacheSaved !== undefined) headers.set('x-gateway-cache-saved-usd', usdText(receipt.cacheSaved))
-  if (receipt.outputCap !== undefined) writeOutputCap(headers, receipt.outputCap)
+export function writeReceipt(headers: Headers, { record, outputCap }: ResponseSummary): void {
+  const { billed_microcents: billed, hedge_microcents: hedge, cache_saved_microcents: cacheSaved } = record
+  headers.set('x-gateway-cost-usd', usdText(billed))
+  if (hedge !== undefined) headers.set('x-gateway-hedge-cost-usd', usdText(hedge))
+  if (cacheSaved !== undefined) headers.set('x-gateway-cache-saved-usd', usdText(cacheSaved))
+  if (outputCap !== undefined) writeOutputCap(headers, outputCap)
 }
 
 /** Writes the output cap that the gateway set because the client set none. */

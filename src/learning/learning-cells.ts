@@ -1,5 +1,5 @@
 /** Learning cells in Postgres: `LearningCell` of `learning-cell.ts` with its key, and how usage records change them. */
-import type { UsageRecord } from '../core/usage/usage-record.ts'
+import { servingModel, type UsageRecord } from '../core/usage/usage-record.ts'
 import type { Database } from '../database/database.ts'
 import { getStatements, type Statements } from '../database/transact.ts'
 import {
@@ -173,8 +173,8 @@ function isLesson(record: UsageRecord): record is Lesson {
   return record.learning != null && record.query_type !== null && record.model !== ''
 }
 
-function getPlace({ account_id, query_type, provider, model }: Lesson): CellKey {
-  return { accountId: account_id, queryType: query_type, model: `${provider}/${model}` }
+function getPlace(lesson: Lesson): CellKey {
+  return { accountId: lesson.account_id, queryType: lesson.query_type, model: servingModel(lesson) }
 }
 
 /** Groups items by cell, in their order. */
@@ -182,7 +182,7 @@ function byPlace<T>(items: readonly T[], getPlace: (item: T) => CellKey): Iterab
   const places = new Map<string, [CellKey, T[]]>()
   for (const item of items) {
     const place = getPlace(item)
-    const name = `${place.accountId} ${place.queryType} ${place.model}`
+    const name = getName(place)
     const known = places.get(name)
     if (known === undefined) places.set(name, [place, [item]])
     else known[1].push(item)

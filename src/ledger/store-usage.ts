@@ -7,7 +7,7 @@
 import { dayMs } from '../core/text/utc-days.ts'
 import { bucketCount, getBucket } from '../core/usage/latency-histogram.ts'
 import { summedColumns } from '../core/usage/usage-groups.ts'
-import type { UsageRecord } from '../core/usage/usage-record.ts'
+import { servingModel, type UsageRecord } from '../core/usage/usage-record.ts'
 import { getTruth, mergedRecords } from '../core/usage/usage-truth.ts'
 import type { Statements } from '../database/transact.ts'
 import { applyLessons, lockEpochs } from '../learning/learning-cells.ts'
@@ -265,7 +265,7 @@ function getPlace({ record, at }: LedgerRow): Place {
     account_id: record.account_id,
     day: new Date(at).toISOString().slice(0, 10),
     key_id: record.key_id,
-    model: record.model === '' ? '' : `${record.provider}/${record.model}`,
+    model: servingModel(record),
   }
 }
 

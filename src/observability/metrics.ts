@@ -6,10 +6,10 @@ import { type AttemptOutcome, candidateOutcomes, hedgeLost } from '../core/chat/
 import { fullName, type Model } from '../core/models/models.ts'
 import { microcentsPerUsd } from '../core/usage/money.ts'
 import { type ShadowVerdict, shadowVerdicts } from '../core/usage/shadow.ts'
-import { runawaySteps, type UsageRecord } from '../core/usage/usage-record.ts'
+import { modelMicrocents, runawaySteps, servingModel, type UsageRecord } from '../core/usage/usage-record.ts'
 import { type ErrorCode, errorTable, type GatewayError, wireCode } from '../core/validation/errors.ts'
 import type { LimitErrorCode } from '../limits/meter.ts'
-import type { SettledRequest } from '../request/settle.ts'
+import type { SettledRequest } from '../request/record.ts'
 import { type Axis, createCounter, createHistogram, type Family, type Labels } from './instruments.ts'
 
 /** Where an error was sent: on the two chat routes, or elsewhere. */
@@ -175,7 +175,7 @@ export function createMetrics(modelsNow: () => MetricModels): Metrics {
 
   return {
     settled({ request, progress: { attempts: called, upstreamMs, cut }, response, record }) {
-      const model = record.model === '' ? noModel : getPlace(`${record.provider}/${record.model}`)
+      const model = record.model === '' ? noModel : getPlace(servingModel(record))
       const stream = record.streamed ? 1 : 0
       requests.add(1, model, statuses.indexOf(record.status), stream, record.routing_mode === 'auto' ? 0 : 1)
       duration.observe(record.latency_ms / 1000, model, stream)
@@ -233,7 +233,7 @@ export function createMetrics(modelsNow: () => MetricModels): Metrics {
 
   function countCost(record: UsageRecord, model: number): void {
     const { search_microcents: search = 0, fetch_microcents: fetch = 0, hedge_microcents: hedge = 0 } = record
-    cost.add(record.billed_microcents - search - fetch - hedge, model, 0)
+    cost.add(modelMicrocents(record), model, 0)
     cost.add(search, model, 1)
     cost.add(fetch, model, 2)
     cost.add(hedge, model, 3)

@@ -8,10 +8,9 @@ import type { Clock, Log } from '../core/ports.ts'
 import { readTraceParent, type TraceParent } from '../core/text/traceparent.ts'
 import { toUsd } from '../core/usage/money.ts'
 import type { ShadowVerdict } from '../core/usage/shadow.ts'
-import type { UsageRecord } from '../core/usage/usage-record.ts'
 import type { GatewayError } from '../core/validation/errors.ts'
 import type { Progress } from '../request/progress.ts'
-import type { SettledRequest } from '../request/settle.ts'
+import type { SettledRequest } from '../request/record.ts'
 import type { ModerationStats } from '../text/moderation/layers/moderation.ts'
 import { type Exporter, type ExporterOptions, startExporter } from './exporter.ts'
 import { createHistogram, type Family, type Labels, type Sample } from './instruments.ts'
@@ -87,7 +86,7 @@ export function createTelemetryObserver({
       open.delete(request.progress)
       metrics.settled(request)
       tracer?.take(request)
-      log.debug('request_settled', getLine(request.record, request.progress))
+      log.debug('request_settled', getLine(request))
     },
     compared: metrics.compared,
     failed: metrics.failed,
@@ -101,8 +100,8 @@ export function createTelemetryObserver({
 }
 
 /** Returns the log fields of a request: its outcome and its usage. */
-function getLine(record: UsageRecord, { attempts }: Pick<Progress, 'attempts'>) {
-  const { via } = attempts.at(-1) ?? {}
+function getLine({ record, progress }: SettledRequest) {
+  const { via } = progress.attempts.at(-1) ?? {}
   return {
     request_id: record.request_id,
     account_id: record.account_id,

@@ -6,7 +6,7 @@
 import { autoModel } from '../core/models/models.ts'
 import type { TraceParent } from '../core/text/traceparent.ts'
 import { toUsd } from '../core/usage/money.ts'
-import type { SettledRequest } from '../request/settle.ts'
+import type { SettledRequest } from '../request/record.ts'
 
 export type Attribute = string | number | boolean | readonly string[]
 
@@ -70,8 +70,8 @@ function getSpans(
   parent: TraceParent | null,
   randomBytes: (count: number) => Uint8Array,
 ): readonly Span[] {
-  const { request, progress, record, operation = 'chat' } = settled
-  const { plan } = request
+  const { request, plan, progress, record } = settled
+  const operation = getOperation(record)
   const steps = Object.entries(progress.stages).flatMap(([name, at]) => (at === null ? [] : [{ name, startedAt: at }]))
   // All IDs in one call, because each call costs more than a span.
   const drawn = Buffer.from(randomBytes(24 + 8 * (steps.length + progress.attempts.length))).toString('hex')
@@ -124,10 +124,7 @@ function getSpans(
   ]
 }
 
-function rootAttributes(
-  { request: { plan }, response, record, operation = 'chat' }: SettledRequest,
-  asked: string,
-): Record<string, Attribute> {
+function rootAttributes({ plan, response, record }: SettledRequest, asked: string): Record<string, Attribute> {
   const answered: Record<string, Attribute> =
     record.model === ''
       ? {}
@@ -140,7 +137,7 @@ function rootAttributes(
           'gen_ai.usage.reasoning.output_tokens': record.reasoning_tokens,
         }
   return {
-    ...inference(operation, record.provider === '' ? plan.first.model.provider : record.provider, asked),
+    ...inference(getOperation(record), record.provider === '' ? plan.first.model.provider : record.provider, asked),
     ...answered,
     ...(record.status === 'completed'
       ? { 'gen_ai.response.finish_reasons': [...(response?.finishes.values() ?? [])] }
@@ -158,6 +155,8 @@ function rootAttributes(
     'gateway.usage.estimated': record.estimated,
   }
 }
+
+const getOperation = ({ dialect }: SettledRequest['record']) => (dialect === 'embeddings' ? dialect : 'chat')
 
 /** Returns the attributes that the conventions require on every span of a model call. */
 function inference(operation: string, provider: string, model: string): Record<string, Attribute> {

@@ -19,7 +19,7 @@ export type Enhanced = {
   readonly [enhanced]: true
   readonly request: ChatRequest
   /** Result of the enhancement; null = not requested. */
-  readonly enhancement: ResponseSummary['enhancement']
+  readonly enhancement: ResponseSummary['progress']['enhancement']
   /** Milliseconds that the request waited for the rewrite. */
   readonly waitedMs: number
 }

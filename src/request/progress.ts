@@ -48,7 +48,7 @@ export class Progress implements ActiveSetMember {
   /** `answer`: what the error of a failed request names, or the layer that ended the output; null = nothing. */
   decision: Decision | null = null
   /** `answer`, from `enhance`; null = not requested. */
-  enhancement: ResponseSummary['enhancement'] = null
+  enhancement: ResponseSummary['progress']['enhancement'] = null
   /** `answer`, from `admit` and `enrich`; null = no web access. */
   web: WebUse | null = null
   /** `answer`, from `ScreenedOutput`: the output ended at a hit. */

@@ -1,9 +1,12 @@
-/** Content-free records of a settled request: the usage record, its learning entry, and the summary for the client. */
+/**
+ * Builds what remains of a settled request: its usage record, from which journal, shipping, learning, the log, metrics, spans
+ * and the client read, and the references beside it. A record has no content.
+ */
 
-import { type Attempt, type AttemptOutcome, type AttemptSkip, attemptSkips } from '../core/chat/attempts.ts'
-import { type ChatRequest, isChat } from '../core/chat/chat.ts'
+import { type AttemptOutcome, type AttemptSkip, attemptSkips } from '../core/chat/attempts.ts'
+import { isChat } from '../core/chat/chat.ts'
 import type { Built, ResponseSummary, TokenUsage } from '../core/chat/chat-events.ts'
-import { fullName, type Model, unknownPrices } from '../core/models/models.ts'
+import { fullName, unknownPrices } from '../core/models/models.ts'
 import type { Rates } from '../core/models/pricing.ts'
 import { nameDemands } from '../core/policy/constraints.ts'
 import type { Clock } from '../core/ports.ts'
@@ -11,8 +14,8 @@ import { findTags } from '../core/request/tags.ts'
 import { dayMs } from '../core/text/utc-days.ts'
 import { costParts, priceTable, toUsd } from '../core/usage/money.ts'
 import { fieldName } from '../core/usage/rejection.ts'
+import { shadowKeyId } from '../core/usage/shadow.ts'
 import {
-  type AttemptRecord,
   maximumRecordedAttempts,
   maximumTraced,
   maximumTried,
@@ -30,10 +33,62 @@ import type { AdmittedRequest, Progress } from './progress.ts'
 import type { Candidate } from './routing/candidate.ts'
 import { requestedModel } from './routing/named-model.ts'
 import type { Route } from './routing/route.ts'
-import type { BaselineCost, SettledCost } from './settled-cost.ts'
+import type { SettledCost } from './settled-cost.ts'
 import type { UpstreamResponse } from './upstream-response.ts'
 
-/** Builds the record. `end` is the status of the request and its monotonic millisecond. */
+/** A request that has ended. It has references only, except for the record. */
+export type SettledRequest = ResponseSummary & {
+  readonly request: Pick<AdmittedRequest, 'startedAt' | 'startedMonotonic' | 'trace'>
+  readonly plan: Pick<Route, 'mode' | 'choices'> & {
+    readonly first: { readonly model: Pick<Candidate['model'], 'id' | 'provider'> }
+  }
+  readonly progress: Progress
+  readonly record: UsageRecord
+  /** The response that is billed; null = none. */
+  readonly response: UpstreamResponse | null
+}
+
+export type RecordDeps = {
+  /** Learning of an account, from memory; null = not loaded yet. */
+  readonly learning: {
+    of(accountId: string): { findUsualRatio(queryType: string): LengthStatistics | null } | null
+  }
+  readonly prompts: Pick<RecentPrompts, 'answered'>
+  readonly clock: Pick<Clock, 'now' | 'monotonic'>
+}
+
+/** Builds the record of a request that has ended, with its trace and what learning reads. */
+export function settledRequest(
+  deps: RecordDeps,
+  request: AdmittedRequest,
+  progress: Progress,
+  cost: SettledCost,
+): SettledRequest {
+  const record = toUsageRecord(request, progress, cost, {
+    outcome: progress.outcome,
+    errorCode: progress.errorCode,
+    at: deps.clock.monotonic(),
+  })
+  record.trace = getTrace(request, progress, cost)
+  record.learning = getLesson(deps, request, progress, cost)
+  const { response, estimated } = cost
+  const settled: Built<SettledRequest> = {
+    request,
+    plan: request.plan,
+    progress,
+    response,
+    record,
+    usage: wholeUsage(cost),
+    estimated,
+  }
+  if (response === null) return settled
+  if (response.providerFields !== null) settled.providerFields = response.providerFields
+  if (response.outputCap !== null && [...response.finishes.values()].includes('length'))
+    settled.outputCap = response.outputCap
+  return settled
+}
+
+/** Builds the record of a request at any time. `end` is its status and its monotonic millisecond. */
 export function toUsageRecord(
   request: AdmittedRequest,
   progress: Progress,
@@ -71,7 +126,7 @@ export function toUsageRecord(
     billed_microcents: billed,
     reserved_microcents: reservation.reservedMicrocents,
     attempts: Math.min(progress.attempts.length, maximumRecordedAttempts),
-    tried: toAttemptRecords(progress, startedMonotonic),
+    tried: getTried(progress, startedMonotonic),
     latency_ms: Math.round(end.at - startedMonotonic),
     first_token_ms: progress.firstContentMs === null ? null : Math.round(progress.firstContentMs),
     metadata: question.metadata === null ? null : { ...question.metadata },
@@ -114,8 +169,8 @@ function getSum(item: TokenUsage, other: TokenUsage): TokenUsage {
 }
 
 /** Called candidates. Skipped ones are counted in `attempts` only. */
-function toAttemptRecords({ attempts }: Progress, startedMonotonic: number): AttemptRecord[] {
-  const tried: AttemptRecord[] = []
+function getTried({ attempts }: Progress, startedMonotonic: number): UsageRecord['tried'] {
+  const tried: UsageRecord['tried'] = []
   for (const { model, outcome, startedAt, durationMs } of attempts)
     if (wasCalled(outcome)) tried.push([model, outcome, Math.round(startedAt - startedMonotonic), durationMs])
   // Calls of further keys can make more than the record holds; the last ones decided.
@@ -129,60 +184,14 @@ function wasCalled(outcome: AttemptOutcome): outcome is TriedOutcome {
 
 const skips: ReadonlySet<AttemptOutcome> = new Set(attemptSkips)
 
-export function toResponseSummary(
-  { requestId, plan }: AdmittedRequest,
-  { attempts, continued, enhancement, web }: Progress,
-  cost: SettledCost,
-): ResponseSummary {
-  const { response, model, billed, search, fetch, hedge, cacheSaved } = cost
-  const summary: Built<ResponseSummary> = {
-    requestId,
-    model: model === null ? '' : fullName(model),
-    provider: model?.provider ?? '',
-    usage: wholeUsage(cost),
-    estimated: cost.estimated,
-    cost: { model: billed - search - fetch - hedge, search, fetch, total: billed, ...(hedge === 0 ? null : { hedge }) },
-    routing: {
-      mode: plan.mode,
-      requestedModel: requestedModel(plan),
-      strategy: plan.strategy,
-      queryType: plan.analysis.queryType,
-      complexity: plan.analysis.complexity ?? null,
-      learned: plan.learning.influenced,
-      effort: response === null ? null : response.effort,
-      attempts,
-    },
-    enhancement,
-    web: web ?? noWebUsed,
-  }
-  if (continued.length > 0) summary.continued = continued
-  if (cacheSaved !== null) summary.cacheSaved = cacheSaved
-  if (response === null) return summary
-  if (response.providerFields !== null) summary.providerFields = response.providerFields
-  // The gateway's own cap, if it truncated the output.
-  if (response.outputCap !== null && [...response.finishes.values()].includes('length'))
-    summary.outputCap = response.outputCap
-  return summary
-}
-
-const noWebUsed = { searched: false, sources: [], leftOut: [] }
-
-export type LearningEntryDeps = {
-  /** Learning of an account, from memory; null = not loaded yet. */
-  readonly learning: {
-    of(accountId: string): { findUsualRatio(queryType: string): LengthStatistics | null } | null
-  }
-  readonly prompts: Pick<RecentPrompts, 'answered'>
-  readonly clock: Pick<Clock, 'now'>
-}
-
-/** Returns the content-free learning entry of a request; null for a request that was not answered. */
-export function toLearningEntry(
-  deps: LearningEntryDeps,
+/** Returns what learning reads of a request; null = it was not answered, or learning is not about it. */
+function getLesson(
+  deps: RecordDeps,
   { requestId, startedAt, promptDigest, caller, request, plan }: AdmittedRequest,
   { outcome, enhancement, cut }: Progress,
   { response, usage }: SettledCost,
 ): NonNullable<UsageRecord['learning']> | null {
+  if (!isChat(request) || caller.keyId === shadowKeyId) return null
   // A text of two parts says nothing about either model.
   if (response === null || outcome !== 'completed' || cut.length > 0) return null
   const { queryType } = plan.analysis
@@ -210,22 +219,13 @@ export function toLearningEntry(
 }
 
 /** Builds the trace. Ranks no further candidates: most requests for a named model need no fallbacks. */
-export function toRequestTrace(
-  { ranked, turn }: Pick<Route, 'ranked' | 'turn'>,
-  { attempts, decision }: Pick<Progress, 'attempts' | 'decision'>,
-  cost: {
-    readonly rates: Rates | null
-    readonly model: Pick<Model, 'pricingSource'> | null
-    readonly usage: TokenUsage
-    readonly parts: SettledCost['parts']
-    /** Absent or null = none. */
-    readonly response?: Pick<UpstreamResponse, 'effort'> | null
-    readonly baseline: BaselineCost | null
-  },
-  { fallback, rules, demands = [] }: Pick<ChatRequest, 'fallback' | 'rules' | 'demands'>,
+function getTrace(
+  { plan: { ranked, turn }, request: { fallback, rules, demands = [] } }: AdmittedRequest,
+  { attempts, decision }: Progress,
+  cost: SettledCost,
 ): RequestTrace {
   const { rates, baseline, response } = cost
-  const trace: Built<RequestTrace> = { c: inCallOrder(ranked).slice(0, maximumTraced).map(toTracedCandidate) }
+  const trace: Built<RequestTrace> = { c: traceCandidates(ranked) }
   traceAttempts(attempts, trace)
   if (rates !== null) {
     trace.b = sumOfParts(rates, cost)
@@ -238,13 +238,13 @@ export function toRequestTrace(
   // The constraints in force, and who received the prompt.
   if (constraints.length > 0) trace.g = [constraints, [...new Set(attempts.flatMap(({ receiver }) => receiver ?? []))]]
   if (rules?.acted != null) trace.u = rules.acted
-  if (response != null && response.effort !== null) trace.e = response.effort
+  if (response !== null && response.effort !== null) trace.e = response.effort
   if (turn?.runaway != null && turn.runaway.step !== 'stop') trace.w = turn.runaway.step
   return trace
 }
 
 /** Returns what each kind of tokens cost, in all parts of the output. */
-function sumOfParts(rates: Rates, { usage, parts }: Pick<SettledCost, 'usage' | 'parts'>) {
+function sumOfParts(rates: Rates, { usage, parts }: SettledCost) {
   const sums = costParts(rates, usage)
   for (const part of parts)
     for (const [kind, cost] of costParts(part.rates, part.usage).entries()) sums[kind] = (sums[kind] ?? 0) + cost
@@ -252,23 +252,22 @@ function sumOfParts(rates: Rates, { usage, parts }: Pick<SettledCost, 'usage' | 
 }
 
 /** The prices of that moment explain the record also after the catalog has changed. */
-function tracedPrices(
-  rates: Rates,
-  { usage, model }: Pick<SettledCost, 'usage'> & { readonly model: Pick<Model, 'pricingSource'> | null },
-): NonNullable<RequestTrace['r']> {
+function tracedPrices(rates: Rates, { usage, model }: SettledCost): NonNullable<RequestTrace['r']> {
   const { input, cachedInput, cacheWrite, output } = priceTable(rates, usage.inputTokens)
   const source = model?.pricingSource ?? unknownPrices
   return [toUsd(input), toUsd(cachedInput), toUsd(cacheWrite), toUsd(output), source]
 }
 
 /** A ranking can have models of a lower output limit behind unhealthy ones, which are called last. */
-function inCallOrder(ranked: readonly Candidate[]): readonly Candidate[] {
-  const last = ranked.filter(({ place }) => place === 'unhealthy')
-  return last.length === 0 ? ranked : [...ranked.filter(({ place }) => place !== 'unhealthy'), ...last]
+export function traceCandidates(ranked: readonly Candidate[]): readonly TracedCandidate[] {
+  const traced: TracedCandidate[] = []
+  for (const candidate of ranked) if (candidate.place !== 'unhealthy') traced.push(traceCandidate(candidate))
+  for (const candidate of ranked) if (candidate.place === 'unhealthy') traced.push(traceCandidate(candidate))
+  return traced.slice(0, maximumTraced)
 }
 
 /** Adds the HTTP statuses and own keys of the attempts that the record lists, and the candidates not called in their turn. */
-function traceAttempts(attempts: readonly Attempt[], trace: Built<RequestTrace>): void {
+function traceAttempts(attempts: Progress['attempts'], trace: Built<RequestTrace>): void {
   const statuses: number[] = []
   const ownKeys: string[] = []
   const skipped: [string, AttemptSkip][] = []
@@ -292,11 +291,11 @@ function traceDecision(
   if (field !== null) trace.p = field
 }
 
-function toTracedCandidate(candidate: Candidate): TracedCandidate {
+function traceCandidate(candidate: Candidate): TracedCandidate {
   const { model, score, place, health } = candidate
   const parts = candidate.parts()
   return [
-    `${model.provider}/${model.id}`,
+    fullName(model),
     toThousandths(score),
     place,
     health,

@@ -3,41 +3,23 @@
  * files compute the cost (`settled-cost.ts`), the usage record and the summary; this file writes them.
  */
 
-import { isChat } from '../core/chat/chat.ts'
 import type { ResponseSummary, TokenUsage } from '../core/chat/chat-events.ts'
 import { fullName } from '../core/models/models.ts'
 import type { Clock, Log } from '../core/ports.ts'
-import { shadowKeyId } from '../core/usage/shadow.ts'
-import type { UsageRecord } from '../core/usage/usage-record.ts'
+import { getSpent, type UsageRecord } from '../core/usage/usage-record.ts'
 import { failureReason } from '../core/validation/errors.ts'
 import type { CacheAffinityTracker } from '../learning/cache-affinity.ts'
 import type { EstimateCalibrator } from '../learning/estimate-calibration.ts'
-import type { ConversationNote, Meter } from '../limits/meter.ts'
+import type { ConversationNote, InterimUsage, Meter } from '../limits/meter.ts'
 import { likelyInputTokens } from '../text/tokens/tokens.ts'
 import { type BaselineDeps, compareWithBaseline } from './baseline.ts'
 import { baseCost, expectedOutput, usualOutputTokens, usualWebTokens } from './cost-estimate.ts'
 import type { AdmittedRequest, Progress } from './progress.ts'
-import { type LearningEntryDeps, toLearningEntry, toRequestTrace, toResponseSummary, toUsageRecord } from './record.ts'
-import type { Candidate } from './routing/candidate.ts'
-import type { Route } from './routing/route.ts'
+import { type RecordDeps, type SettledRequest, settledRequest, toUsageRecord } from './record.ts'
 import { paysInFull, type SettledCost, settledCost } from './settled-cost.ts'
 import type { UpstreamResponse } from './upstream-response.ts'
 
-/** A finished request, as telemetry reads it. */
-export type SettledRequest = {
-  readonly request: Pick<AdmittedRequest, 'startedAt' | 'startedMonotonic' | 'trace'> & {
-    readonly plan: Pick<Route, 'mode' | 'choices'> & {
-      readonly first: { readonly model: Pick<Candidate['model'], 'id' | 'provider'> }
-    }
-  }
-  readonly progress: Progress
-  readonly response: SettledCost['response']
-  readonly record: UsageRecord
-  /** `chat` unless given. */
-  readonly operation?: 'chat' | 'embeddings'
-}
-
-export type SettleDeps = LearningEntryDeps &
+export type SettleDeps = RecordDeps &
   BaselineDeps &
   EstimateDeps & {
     readonly meter: Pick<Meter, 'settle'>
@@ -48,7 +30,7 @@ export type SettleDeps = LearningEntryDeps &
 
 /**
  * Releases the reservation, counts the usage, and writes the usage record, in one step of the meter. Resolves when the
- * record is durable. Awaits `settled` with the record before it returns the summary.
+ * record is durable. Awaits `settled` with the record before it returns.
  */
 export async function settle(
   deps: SettleDeps,
@@ -57,47 +39,39 @@ export async function settle(
   settled?: (record: UsageRecord) => Promise<void>,
 ): Promise<ResponseSummary> {
   const cost = recordedCost(deps, request, progress)
-  const { response, model, billed } = cost
-  if (model !== null && cost.isCut)
-    deps.log.warn('bill_capped_at_reservation', {
-      request_id: request.requestId,
-      model: fullName(model),
-      account_id: request.caller.accountId,
-      owed: cost.owed,
-      billed,
-      shortfall: cost.owed - billed,
-    })
-  const { outcome, errorCode } = progress
-  const record = toUsageRecord(request, progress, cost, { outcome, errorCode, at: deps.clock.monotonic() })
-  record.trace = toRequestTrace(request.plan, progress, cost, request.request)
-  const learns = isChat(request.request) && request.caller.keyId !== shadowKeyId
-  record.learning = learns ? toLearningEntry(deps, request, progress, cost) : null
+  if (cost.isCut) warnOfShortfall(deps, request, cost)
+  const ended = settledRequest(deps, request, progress, cost)
+  const { record } = ended
   try {
     await deps.meter.settle({
       reservation: progress.reservation,
-      tokens: getTokens(record),
-      microcents: billed,
-      ...(paysInFull(request.caller) && { isOwedInFull: true }),
-      record,
-      note: outcome === 'completed' && learns ? findNote(deps, request, cost) : null,
+      ...getBill(request, record),
+      note: record.learning == null ? null : findNote(deps, request, cost),
     })
   } finally {
-    deps.observe.settled({
-      request,
-      progress,
-      response,
-      record,
-      operation: request.request.embedding === undefined ? 'chat' : 'embeddings',
-    })
+    deps.observe.settled(ended)
     // A record that is not durable yet is billed all the same, so its request must not run again.
     if (settled !== undefined) await settled(record)
   }
-  return toResponseSummary(request, progress, cost)
+  return ended
 }
 
-/** Tokens that count against the daily limit. */
-function getTokens(record: UsageRecord): number {
-  return record.input_tokens + record.output_tokens
+function warnOfShortfall({ log }: SettleDeps, request: AdmittedRequest, { model, owed, billed }: SettledCost): void {
+  if (model === null) return
+  log.warn('bill_capped_at_reservation', {
+    request_id: request.requestId,
+    model: fullName(model),
+    account_id: request.caller.accountId,
+    owed,
+    billed,
+    shortfall: owed - billed,
+  })
+}
+
+/** Returns what the meter counts: all used tokens, against the daily limit too. */
+function getBill({ caller }: AdmittedRequest, record: UsageRecord): InterimUsage {
+  const bill = { ...getSpent(record), record }
+  return paysInFull(caller) ? { ...bill, isOwedInFull: true } : bill
 }
 
 /** Returns the cost of a request, and what it would have cost at the baseline. */
@@ -118,15 +92,12 @@ export type CheckpointDeps = BaselineDeps & {
  */
 export function checkpoint(deps: CheckpointDeps, request: AdmittedRequest, progress: Progress): void {
   deps.meter.checkpoint(progress.reservation, () => {
-    const cost = { ...recordedCost(deps, request, progress), estimated: true }
+    const cost = recordedCost(deps, request, progress)
     const end = { outcome: 'failed', errorCode: 'service_unavailable', at: deps.clock.monotonic() } as const
-    const record = { ...toUsageRecord(request, progress, cost, end), truth: 'checkpoint' } as const
-    return {
-      tokens: getTokens(record),
-      microcents: cost.billed,
-      ...(paysInFull(request.caller) && { isOwedInFull: true }),
-      record,
-    }
+    const record = toUsageRecord(request, progress, cost, end)
+    record.estimated = true
+    record.truth = 'checkpoint'
+    return getBill(request, record)
   })
 }
 

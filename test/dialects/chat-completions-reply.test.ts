@@ -8,18 +8,7 @@ import { compatibleStream, completionBody } from '../../src/dialects/chat-comple
 import { startWith, summaryWith } from '../harness/reply.ts'
 
 const opening = startWith({ createdAt: 1_700_000_000 })
-const receipt = summaryWith({
-  cost: { model: 12_345, search: 0, fetch: 0, total: 12_345 },
-  routing: {
-    mode: 'auto',
-    strategy: null,
-    queryType: 'code',
-    complexity: 0.4,
-    learned: false,
-    effort: null,
-    attempts: [],
-  },
-})
+const receipt = summaryWith({ record: { billed_microcents: 12_345 } })
 type CompletionStyle = Parameters<typeof compatibleStream>[0]
 const plain: CompletionStyle = { includeUsage: false, legacyFunctions: false, customTools: new Set() }
 const counted: CompletionStyle = { includeUsage: true, legacyFunctions: false, customTools: new Set() }

@@ -242,8 +242,7 @@ const upstreams: Readonly<Record<string, Made>> = {
 
 const opening = startWith({ model: 'p/m', provider: 'p' })
 const receipt = summaryWith({
-  model: 'p/m',
-  provider: 'p',
+  record: { provider: 'p', model: 'm' },
   usage: { inputTokens: 9, cachedInputTokens: 0, cacheWriteTokens: 0, outputTokens: 5, reasoningTokens: 0 },
 })
 

@@ -23,7 +23,7 @@ const documentCitation: ContentEvent = {
 const opening = startWith({ createdAt: 0, inputUsage: { inputTokens: 30, cachedInputTokens: 10, cacheWriteTokens: 5 } })
 const receipt = summaryWith({
   usage: { inputTokens: 31, cachedInputTokens: 10, cacheWriteTokens: 5, outputTokens: 7, reasoningTokens: 2 },
-  cost: { model: 100, search: 0, fetch: 0, total: 100 },
+  record: { billed_microcents: 100 },
 })
 
 const text = (value: string): ContentEvent => ({ type: 'text', choice: 0, text: value })

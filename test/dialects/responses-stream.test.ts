@@ -31,10 +31,8 @@ function getContext(fields: object = {}): ReplyContext {
 
 const opening = startWith({ requestId, createdAt: 1_700_000_000, model: 'openai/gpt-4.1' })
 const receipt = summaryWith({
-  requestId,
-  model: 'openai/gpt-4.1',
+  record: { request_id: requestId, model: 'gpt-4.1', billed_microcents: 500 },
   usage: { inputTokens: 10, cachedInputTokens: 4, cacheWriteTokens: 2, outputTokens: 7, reasoningTokens: 3 },
-  cost: { model: 500, search: 0, fetch: 0, total: 500 },
 })
 const opened: ChatEvent = { type: 'opened', opening }
 const finish = (reason: FinishReason): ChatEvent => ({ type: 'finish', choice: 0, reason })

@@ -299,8 +299,7 @@ const opening = startWith({
   inputUsage: { inputTokens: 9, cachedInputTokens: 0, cacheWriteTokens: 0 },
 })
 const receipt = summaryWith({
-  model: 'p/m',
-  provider: 'p',
+  record: { provider: 'p', model: 'm' },
   usage: { inputTokens: 9, cachedInputTokens: 0, cacheWriteTokens: 0, outputTokens: 5, reasoningTokens: 0 },
 })
 

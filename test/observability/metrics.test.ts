@@ -1,9 +1,9 @@
 import { expect, test } from 'bun:test'
-import type { UsageRecord } from '../../src/core/usage/usage-record.ts'
 import { createCounter, createHistogram, exposition, type Labels } from '../../src/observability/instruments.ts'
 import { createMetrics } from '../../src/observability/metrics.ts'
 import { Progress } from '../../src/request/progress.ts'
 import { scrape } from '../harness/prometheus.ts'
+import { recordWith } from '../harness/reply.ts'
 
 test('instruments: keep their values when the first axis grows', () => {
   const models: Labels[] = [{}, { model: 'a' }]
@@ -37,44 +37,17 @@ test('metrics: name a model that the catalog has only since a reload, and no oth
     }
     const progress = new Progress(reservation, { route: 0, admit: 0 })
     progress.attempts.push({ model: `openai/${model}`, outcome: 'served', startedAt: 0, durationMs: 1 })
-    const first = { model: { provider: 'openai', id: model } }
-    const request = {
-      startedAt: 0,
-      startedMonotonic: 0,
-      trace: null,
-      plan: { mode: 'manual', choices: 1, first },
-    } as const
-    const record: UsageRecord = {
-      request_id: 'req_1',
-      account_id: 'acc_1',
-      key_id: 'key_1',
-      at_ms: 0,
+    const record = recordWith({
       provider: 'openai',
       model,
-      routing_mode: 'manual',
-      strategy: null,
-      query_type: null,
-      requested_model: 'gateway-ai',
-      dialect: 'native',
-      streamed: false,
-      status: 'completed',
-      error_code: null,
-      finish_reason: 'stop',
       input_tokens: 10,
-      cached_input_tokens: 0,
-      cache_write_tokens: 0,
       output_tokens: 5,
-      reasoning_tokens: 0,
-      estimated: false,
       billed_microcents: 100_000_000,
-      reserved_microcents: 100_000_000,
       hedge_microcents: 25_000_000,
-      attempts: 1,
-      tried: [],
       latency_ms: 20,
       first_token_ms: 10,
-      metadata: null,
-    }
+    })
+    const request = { startedAt: 0, startedMonotonic: 0, trace: null }
     metrics.settled({ request, progress, response: null, record })
   }
   settle('old')

@@ -6,7 +6,8 @@ import { systemClock } from '../../src/database/clock.ts'
 import { catalog } from '../../src/models/catalog.ts'
 import { createTracer } from '../../src/observability/traces.ts'
 import { Progress } from '../../src/request/progress.ts'
-import type { SettledRequest } from '../../src/request/settle.ts'
+import type { SettledRequest } from '../../src/request/record.ts'
+import { summaryWith } from '../harness/reply.ts'
 
 const model = firstModel()
 
@@ -31,39 +32,10 @@ function settled(change: Partial<UsageRecord> = {}, trace: SettledRequest['reque
   const progress = new Progress(reservation, { route: startedMonotonic, admit: systemClock.monotonic() })
   progress.stages.moderate = systemClock.monotonic()
   progress.stages.settle = systemClock.monotonic()
-  const record: UsageRecord = {
-    request_id: 'req_1',
-    account_id: 'acc_1',
-    key_id: 'key_1',
-    at_ms: startedAt,
-    provider: '',
-    model: '',
-    requested_model: 'openai/gpt-5.5',
-    dialect: 'native',
-    routing_mode: 'manual',
-    strategy: null,
-    query_type: null,
-    streamed: false,
-    status: 'blocked',
-    error_code: 'content_blocked',
-    finish_reason: null,
-    input_tokens: 0,
-    cached_input_tokens: 0,
-    cache_write_tokens: 0,
-    output_tokens: 0,
-    reasoning_tokens: 0,
-    estimated: false,
-    billed_microcents: 0,
-    reserved_microcents: 1,
-    tried: [],
-    attempts: 0,
-    latency_ms: 1,
-    first_token_ms: null,
-    metadata: { canary: 'canary' },
-    ...change,
-  }
-  const plan = { mode: 'manual', first: { model }, choices: 1 } as const
-  return { request: { startedAt, startedMonotonic, trace, plan }, progress, response: null, record }
+  const blocked = { status: 'blocked', error_code: 'content_blocked', metadata: { canary: 'canary' } } as const
+  const summary = summaryWith({ record: { provider: '', model: '', at_ms: startedAt, ...blocked, ...change } })
+  const plan = { ...summary.plan, mode: 'manual', first: { model }, choices: 1 } as const
+  return { ...summary, request: { startedAt, startedMonotonic, trace }, plan, progress, response: null }
 }
 
 function tracer(ratio: number, random = Math.random) {

@@ -277,7 +277,7 @@ describe('named model', () => {
     expect(rig.records.at(-1)).toMatchObject({ attempts: 2, status: 'completed' })
     expect(rig.records.at(-1)?.tried?.map(([model]) => model)).toEqual([served?.split(' ')[0] ?? ''])
     expect(
-      later.events.flatMap(event => (event.type === 'done' ? [event.receipt.routing.attempts.length] : [])),
+      later.events.flatMap(event => (event.type === 'done' ? [event.receipt.progress.attempts.length] : [])),
     ).toEqual([2])
   })
 

@@ -7,6 +7,7 @@ import type { Limits } from '../../src/core/limits/plans.ts'
 import { fullName } from '../../src/core/models/models.ts'
 import { ratesAt } from '../../src/core/models/pricing.ts'
 import { getCost, getHighestCost } from '../../src/core/usage/money.ts'
+import { servingModel } from '../../src/core/usage/usage-record.ts'
 import { readNative } from '../../src/dialects/native/request.ts'
 import { catalog } from '../../src/models/catalog.ts'
 import { type AnswerDeps, answer } from '../../src/request/answer.ts'
@@ -241,14 +242,14 @@ test('continuation: joins any text at any two cuts without a doubled or missing 
         expect([habit, text]).toEqual([habit, whole])
         expect([thrown, calls.length, reservationsTaken(), records.length]).toEqual([null, 3, 0, 1])
         const [record] = records
-        const parts = receipt?.continued ?? []
+        const parts = receipt?.progress.continued ?? []
         expect(parts[0]?.at).toBe(Array.from(first).length)
         // An attempt that adds nothing is not billed.
         const sent = parts.length === 2 ? counts : [counts[0], counts[2]]
         // A provider here answers as one model, whichever was called.
         const names = calls.map(({ format }) => named[format]).filter((_, at) => parts.length === 2 || at !== 1)
         const bill = sent.reduce((sum, part, at) => sum + billed(names[at] ?? '', part), 0)
-        expect([record?.billed_microcents, receipt?.cost.total]).toEqual([bill, bill])
+        expect([record?.billed_microcents, receipt?.record.billed_microcents]).toEqual([bill, bill])
         const sum = (of: (part: Counts) => number) => sent.reduce((total, part) => total + of(part), 0)
         expect(receipt?.usage).toMatchObject({
           inputTokens: sum(({ input }) => input),
@@ -283,13 +284,13 @@ test('continuation: bills each part at the prices of its model', async () => {
   }
   const cut = { inputTokens: usage.input, outputTokens: estimateTokens(said, 'anthropic') }
   const rest = { inputTokens: usage.input, outputTokens: usage.output }
-  const model = receipt?.model ?? ''
+  const model = receipt === undefined ? '' : servingModel(receipt.record)
   expect(records[0]?.billed_microcents).toBe(cost(named.anthropic, cut) + cost(model, rest))
   expect(receipt?.usage).toMatchObject({
     inputTokens: cut.inputTokens + rest.inputTokens,
     outputTokens: cut.outputTokens + rest.outputTokens,
   })
-  expect(receipt?.continued).toEqual([{ model, at: said.length }])
+  expect(receipt?.progress.continued).toEqual([{ model, at: said.length }])
   expect(records[0]).toMatchObject({ estimated: true, status: 'completed', finish_reason: 'stop' })
 })
 
@@ -377,7 +378,7 @@ test('continuation: a client that wants JSON gets the answer of one attempt', as
     parts: [cutAfter('Some words'), goesOn('Whole answer.')],
     fields: { stream: false },
   })
-  expect([thrown, text, receipt?.continued]).toEqual([null, 'Whole answer.', undefined])
+  expect([thrown, text, receipt?.progress.continued]).toEqual([null, 'Whole answer.', []])
 })
 
 test('continuation: an answer that was whole before its end mark ends where the model repeats its end', async () => {
@@ -566,7 +567,10 @@ test('continuation: keeps what the gateway found on the web, which is searched, 
   const start = Array.from(said.slice(0, said.indexOf(url))).length
   const citations = events.flatMap(event => (event.type === 'citation' ? [event.source] : []))
   expect(citations).toEqual([{ url, title: 'Gold', start, end: start + url.length }])
-  expect([records[0]?.search_microcents, receipt?.cost.search]).toEqual([webPrices.search, webPrices.search])
+  expect([records[0]?.search_microcents, receipt?.record.search_microcents]).toEqual([
+    webPrices.search,
+    webPrices.search,
+  ])
 })
 
 test('seam: places a citation by characters, after what was removed', () => {

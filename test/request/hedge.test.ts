@@ -197,7 +197,7 @@ for (const stream of [true, false])
       estimated: true,
     })
     expect(findReceipt(ended)).toMatchObject({
-      cost: { hedge: lost, model: served(second), total },
+      record: { hedge_microcents: lost, billed_microcents: total },
       usage: { inputTokens: 20 },
     })
     expect(rig.reservationsTaken()).toBe(0)
@@ -246,7 +246,7 @@ test.each([
     lost,
   ])
   expect([rig.records[0]?.status, rig.reservationsTaken()]).toEqual([isJoined ? 'completed' : 'failed', 0])
-  expect(findReceipt(ended)?.cost.total).toBe(isJoined ? total : undefined)
+  expect(findReceipt(ended)?.record.billed_microcents).toBe(isJoined ? total : undefined)
   if (!isJoined) expect(ended.thrown).toMatchObject({ code: 'upstream_failed' })
 })
 

@@ -8,24 +8,29 @@ import { chatEventShape, chatReplyShape } from '../../src/dialects/native/schema
 import { startWith, summaryWith } from '../harness/reply.ts'
 
 const receipt = summaryWith({
-  model: 'anthropic/claude-x',
-  provider: 'anthropic',
+  record: {
+    provider: 'anthropic',
+    model: 'claude-x',
+    billed_microcents: 512_346,
+    search_microcents: 500_000,
+    fetch_microcents: 1,
+    routing_mode: 'auto',
+    trace: { c: [], e: 'low' },
+  },
   estimated: true,
-  cost: { model: 12_345, search: 500_000, fetch: 1, total: 512_346 },
-  routing: {
-    mode: 'auto',
-    strategy: 'cost',
-    queryType: 'code',
-    complexity: 0.42,
-    learned: true,
-    effort: 'low',
+  plan: { strategy: 'cost', analysis: { queryType: 'code', complexity: 0.42 }, learning: { influenced: true } },
+  progress: {
     attempts: [
       { model: 'openai/gpt-x', outcome: 'overloaded', startedAt: 0, durationMs: 5 },
       { model: 'anthropic/claude-x', outcome: 'served', startedAt: 0, durationMs: 9 },
     ],
+    enhancement: { changed: true, enhancedPrompt: 'Better', queryType: 'code' },
+    web: {
+      searched: true,
+      sources: [{ url: 'https://x', title: 'X' }],
+      leftOut: [{ url: null, code: 'too_slow' }],
+    },
   },
-  enhancement: { changed: true, enhancedPrompt: 'Better', queryType: 'code' },
-  web: { searched: true, sources: [{ url: 'https://x', title: 'X' }], leftOut: [{ url: null, code: 'too_slow' }] },
 })
 const opened: ChatEvent = {
   type: 'opened',
@@ -62,7 +67,7 @@ test('chat stream: matches byte for byte', () => {
 
     data: {"type":"delta","content":"","tool_calls":[{"index":0,"function":{"arguments":"{\\"a\\":1}"}}]}
 
-    data: {"type":"done","request_id":"req_1","model_used":"anthropic/claude-x","finish_reason":"tool_calls","tool_calls":[{"id":"call_1","type":"function","function":{"name":"look","arguments":"{\\"a\\":1}"},"extra_content":{"google":{"thought_signature":"sig"}}}],"usage":{"input_tokens":11,"output_tokens":7,"total_tokens":18,"cost_usd":0.00512346,"cached_input_tokens":4,"reasoning_tokens":3,"estimated":true,"cost":{"model_usd":0.00012345,"search_usd":0.005,"fetch_usd":1e-8}},"routing":{"mode":"auto","strategy":"cost","query_type":"code","complexity":0.42,"learned":true,"effort":"low","attempts":[{"model":"openai/gpt-x","outcome":"overloaded"},{"model":"anthropic/claude-x","outcome":"served"}]},"enhancement":{"changed":true,"enhanced_prompt":"Better","query_type":"code"},"web":{"searched":true,"sources":[{"url":"https://x","title":"X"}],"left_out":[{"url":null,"code":"too_slow"}]}}
+    data: {"type":"done","request_id":"req_1","model_used":"anthropic/claude-x","finish_reason":"tool_calls","tool_calls":[{"id":"call_1","type":"function","function":{"name":"look","arguments":"{\\"a\\":1}"},"extra_content":{"google":{"thought_signature":"sig"}}}],"usage":{"input_tokens":11,"output_tokens":7,"total_tokens":18,"cost_usd":0.00512346,"cached_input_tokens":4,"reasoning_tokens":3,"estimated":true,"cost":{"model_usd":0.00012345,"search_usd":0.005,"fetch_usd":1e-8}},"routing":{"mode":"auto","requested_model":"gateway-ai","strategy":"cost","query_type":"code","complexity":0.42,"learned":true,"effort":"low","attempts":[{"model":"openai/gpt-x","outcome":"overloaded"},{"model":"anthropic/claude-x","outcome":"served"}]},"enhancement":{"changed":true,"enhanced_prompt":"Better","query_type":"code"},"web":{"searched":true,"sources":[{"url":"https://x","title":"X"}],"left_out":[{"url":null,"code":"too_slow"}]}}
 
     "
   `)
@@ -95,6 +100,7 @@ test('chat response: matches field by field', () => {
     },
     routing: {
       mode: 'auto',
+      requested_model: 'gateway-ai',
       strategy: 'cost',
       query_type: 'code',
       complexity: 0.42,
@@ -136,7 +142,7 @@ test('chat stream: has no done without settlement, and one error event for a fai
 })
 
 test('chat response: has a null enhancement when none was requested', () => {
-  expect(nativeBody(folded([]), { ...receipt, enhancement: null })).toMatchObject({
+  expect(nativeBody(folded([]), summaryWith({}))).toMatchObject({
     output: '',
     enhancement: null,
     tool_calls: [],

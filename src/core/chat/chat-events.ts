@@ -205,56 +205,54 @@ export type Continuation = { readonly model: string; readonly at: number }
 /** An object while it is built: a field that is rarely there is cheaper to add than to spread. */
 export type Built<T> = { -readonly [Key in keyof T]: T[Key] }
 
-/** Known once the request is settled: usage, cost and routing. Costs are integers of 1e-8 USD. */
+/**
+ * Known once the request is settled: its usage record, and what no record has. It refers to the state of the request and copies
+ * nothing of it.
+ */
 export type ResponseSummary = {
-  readonly requestId: string
-  readonly model: string
-  readonly provider: string
-  /** Of all parts of a continued text. */
+  /** The usage record, as far as clients read it. Costs are integers of 1e-8 USD. */
+  readonly record: {
+    readonly request_id: string
+    readonly provider: string
+    readonly model: string
+    readonly requested_model: string
+    readonly routing_mode: 'auto' | 'manual'
+    readonly billed_microcents: number
+    readonly search_microcents?: number
+    readonly fetch_microcents?: number
+    readonly hedge_microcents?: number
+    readonly cache_saved_microcents?: number
+    readonly trace?: { readonly e?: ReasoningEffort }
+  }
+  /** Of all parts of the output. The record also counts attempts without a part in it. */
   readonly usage: TokenUsage
-  /** Absent = the text was not cut. */
-  readonly continued?: readonly Continuation[]
+  /** True if the gateway counted the tokens of the output because the upstream reported none. */
+  readonly estimated: boolean
   /** Absent = none. */
   readonly providerFields?: ProviderFields
-  /** True if the gateway counted the tokens because the upstream reported none. */
-  readonly estimated: boolean
   /** The gateway's own cap if it truncated the output; absent = not truncated, or by the client's own cap. */
   readonly outputCap?: OutputCap
-  readonly cost: {
-    readonly model: number
-    readonly search: number
-    readonly fetch: number
-    /** Of the canceled attempt; absent = none. */
-    readonly hedge?: number
-    readonly total: number
-  }
-  /**
-   * What the provider's prompt cache saved, negative if writing cost more than reading saved. Absent = nothing was read
-   * or written.
-   */
-  readonly cacheSaved?: number
-  readonly routing: {
-    readonly mode: 'auto' | 'manual'
-    /** `provider/model` that the request named, or `gateway-ai`; absent = unknown. */
-    readonly requestedModel?: string
+  readonly plan: {
     readonly strategy: Strategy | null
-    readonly queryType: QueryType | null
-    readonly complexity: number | null
-    readonly learned: boolean
-    /** Reasoning effort of the serving attempt; null = the provider's default. */
-    readonly effort: ReasoningEffort | null
-    readonly attempts: readonly Attempt[]
+    readonly analysis: { readonly queryType: QueryType; readonly complexity?: number }
+    readonly learning: { readonly influenced: boolean }
   }
-  readonly enhancement: {
-    readonly changed: boolean
-    readonly enhancedPrompt: string
-    readonly queryType: QueryType
-  } | null
-  readonly web: {
-    readonly searched: boolean
-    readonly sources: readonly WebSource[]
-    /** Requested web sources that are missing, with the reason. */
-    readonly leftOut: readonly OmittedSource[]
+  readonly progress: {
+    readonly attempts: readonly Attempt[]
+    /** Empty = the text was not cut. */
+    readonly continued: readonly Continuation[]
+    readonly enhancement: {
+      readonly changed: boolean
+      readonly enhancedPrompt: string
+      readonly queryType: QueryType
+    } | null
+    /** Null = no web access. */
+    readonly web: {
+      readonly searched: boolean
+      readonly sources: readonly WebSource[]
+      /** Requested web sources that are missing, with the reason. */
+      readonly leftOut: readonly OmittedSource[]
+    } | null
   }
 }
 

@@ -5,6 +5,8 @@
 import type { ResponseSummary, TokenUsage } from '../chat/chat-events.ts'
 import { canApply, type Prices, type PriceTerms, type Pricing, type Rates } from '../models/pricing.ts'
 import { remembered } from '../text/recent-map.ts'
+import type { CompletedUsage } from '../validation/errors.ts'
+import type { UsageRecord } from './usage-record.ts'
 
 export const microcentsPerUsd = 100_000_000
 const tokensPerPriceUnit = 1_000_000
@@ -30,13 +32,23 @@ export function toUsd(microcents: number): number {
 }
 
 /** Returns the gateway's own fields in the usage of a response: the same in all API forms. */
-export function shownCost({ cost, cacheSaved, continued }: Pick<ResponseSummary, 'cost' | 'cacheSaved' | 'continued'>) {
+export function shownCost({ record, progress: { continued } }: Pick<ResponseSummary, 'record' | 'progress'>) {
+  const { billed_microcents: billed, hedge_microcents: hedge, cache_saved_microcents: cacheSaved } = record
   return {
-    cost_usd: toUsd(cost.total),
-    ...(cost.hedge === undefined ? {} : { hedge_cost_usd: toUsd(cost.hedge) }),
+    cost_usd: toUsd(billed),
+    ...(hedge === undefined ? {} : { hedge_cost_usd: toUsd(hedge) }),
     ...(cacheSaved === undefined ? {} : { cache_saved_usd: toUsd(cacheSaved) }),
-    ...(continued === undefined ? {} : { continued: [...continued] }),
+    ...(continued.length === 0 ? {} : { continued: [...continued] }),
   }
+}
+
+/** Returns the usage of a completed request for its client. */
+export function toCompletedUsage(
+  record: Pick<UsageRecord, 'input_tokens' | 'output_tokens' | 'billed_microcents' | 'estimated'>,
+): CompletedUsage {
+  const { input_tokens, output_tokens, billed_microcents, estimated } = record
+  const total_tokens = input_tokens + output_tokens
+  return { input_tokens, output_tokens, total_tokens, cost_usd: toUsd(billed_microcents), estimated }
 }
 
 /**

@@ -2,9 +2,7 @@ import { type Static, Type } from '@sinclair/typebox'
 import { type AttemptSkip, attemptFailures, type HealthState, hedgeLost, type PlaceReason } from '../chat/attempts.ts'
 import { chatDialects, type FallbackPolicy, type ReasoningEffort } from '../chat/chat.ts'
 import type { ActedRule } from '../policy/rules.ts'
-import type { CompletedUsage } from '../validation/errors.ts'
 import { oneOf, strictObject } from '../validation/validate.ts'
-import { toUsd } from './money.ts'
 
 export const attemptOutcomes = ['served', hedgeLost, ...attemptFailures] as const
 export type TriedOutcome = (typeof attemptOutcomes)[number]
@@ -154,13 +152,20 @@ export function hasClientEffect(
   return status === 'completed' || billed + ownKey > 0 || (streamed && first_token_ms !== null)
 }
 
-/** Returns the usage of a completed request for its client. */
-export function toCompletedUsage(
-  record: Pick<UsageRecord, 'input_tokens' | 'output_tokens' | 'billed_microcents' | 'estimated'>,
-): CompletedUsage {
-  const { input_tokens, output_tokens, billed_microcents, estimated } = record
-  const total_tokens = input_tokens + output_tokens
-  return { input_tokens, output_tokens, total_tokens, cost_usd: toUsd(billed_microcents), estimated }
+/** Returns the `provider/model` that served a request; empty = none did. */
+export function servingModel({ provider, model }: Pick<UsageRecord, 'provider' | 'model'>): string {
+  return model === '' ? '' : `${provider}/${model}`
+}
+
+type BilledRecord = Pick<
+  UsageRecord,
+  'billed_microcents' | 'search_microcents' | 'fetch_microcents' | 'hedge_microcents'
+>
+
+/** Returns what a request was billed for the model itself, without searches, pages and a hedge. */
+export function modelMicrocents(record: BilledRecord): number {
+  const { search_microcents: search = 0, fetch_microcents: fetch = 0, hedge_microcents: hedge = 0 } = record
+  return record.billed_microcents - search - fetch - hedge
 }
 
 /**

@@ -7,7 +7,8 @@
 
 import { intervalTimer, whenNeeded } from '../../core/jobs/repeating.ts'
 import type { Log } from '../../core/ports.ts'
-import { hasClientEffect, toCompletedUsage, type UsageRecord } from '../../core/usage/usage-record.ts'
+import { toCompletedUsage } from '../../core/usage/money.ts'
+import { hasClientEffect, type UsageRecord } from '../../core/usage/usage-record.ts'
 import { type CompletedUsage, GatewayError } from '../../core/validation/errors.ts'
 import type { ClaimOutcome, IdempotencyClaim, IdempotencyResult, IdempotencyStore } from '../../http/idempotency.ts'
 import type { Database } from '../database.ts'

@@ -5,6 +5,7 @@ import type { ChatEvent, CitedSource, ResponseSummary } from '../../core/chat/ch
 import { type CollectedResponse, ResponseCollector } from '../../core/chat/response-collector.ts'
 import type { WebSource } from '../../core/chat/web-sources.ts'
 import { shownCost, toUsd } from '../../core/usage/money.ts'
+import { modelMicrocents, servingModel } from '../../core/usage/usage-record.ts'
 import { errorBody } from '../../core/validation/errors.ts'
 import type { StreamFormat } from '../../http/sse-response.ts'
 import type { ChatReply, ChatSummary } from './schema.ts'
@@ -101,11 +102,13 @@ export function nativeBody(folded: CollectedResponse, receipt: ResponseSummary):
 }
 
 function summary(folded: CollectedResponse, receipt: ResponseSummary): ChatSummary {
-  const { requestId, model, usage, estimated, outputCap, cost, routing, enhancement, web } = receipt
+  const { record, usage, estimated, outputCap, plan, progress } = receipt
+  const { attempts, enhancement, web } = progress
+  const { search_microcents: search = 0, fetch_microcents: fetch = 0 } = record
   const choice = folded.choices[0]
   return {
-    request_id: requestId,
-    model_used: model,
+    request_id: record.request_id,
+    model_used: servingModel(record),
     finish_reason: choice?.finishReason ?? 'stop',
     ...(choice?.filtered === undefined ? {} : { filtered: choice.filtered }),
     ...(outputCap === undefined ? {} : { output_cap: { tokens: outputCap.tokens, limited_by: outputCap.limitedBy } }),
@@ -118,17 +121,17 @@ function summary(folded: CollectedResponse, receipt: ResponseSummary): ChatSumma
       cached_input_tokens: usage.cachedInputTokens,
       reasoning_tokens: usage.reasoningTokens,
       estimated,
-      cost: { model_usd: toUsd(cost.model), search_usd: toUsd(cost.search), fetch_usd: toUsd(cost.fetch) },
+      cost: { model_usd: toUsd(modelMicrocents(record)), search_usd: toUsd(search), fetch_usd: toUsd(fetch) },
     },
     routing: {
-      mode: routing.mode,
-      ...(routing.requestedModel === undefined ? {} : { requested_model: routing.requestedModel }),
-      strategy: routing.strategy,
-      query_type: routing.queryType,
-      complexity: routing.complexity,
-      learned: routing.learned,
-      effort: routing.effort,
-      attempts: routing.attempts.map(({ model, outcome }) => ({ model, outcome })),
+      mode: record.routing_mode,
+      requested_model: record.requested_model,
+      strategy: plan.strategy,
+      query_type: plan.analysis.queryType,
+      complexity: plan.analysis.complexity ?? null,
+      learned: plan.learning.influenced,
+      effort: record.trace?.e ?? null,
+      attempts: attempts.map(({ model, outcome }) => ({ model, outcome })),
     },
     enhancement:
       enhancement === null
@@ -139,9 +142,9 @@ function summary(folded: CollectedResponse, receipt: ResponseSummary): ChatSumma
             query_type: enhancement.queryType,
           },
     web: {
-      searched: web.searched,
-      sources: getSources(web.sources, choice?.citations ?? []),
-      left_out: web.leftOut.map(({ url, code }) => ({ url, code })),
+      searched: web?.searched ?? false,
+      sources: getSources(web?.sources ?? [], choice?.citations ?? []),
+      left_out: (web?.leftOut ?? []).map(({ url, code }) => ({ url, code })),
     },
   }
 }

@@ -11,6 +11,7 @@ import type { Caller } from '../../core/limits/plans.ts'
 import { fullName, getNeeds } from '../../core/models/models.ts'
 import type { Log } from '../../core/ports.ts'
 import type { ShadowVerdict } from '../../core/usage/shadow.ts'
+import { servingModel } from '../../core/usage/usage-record.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import { endComparison } from '../../learning/shadow-comparisons.ts'
 import { defaultLevelShares, getLevel } from '../../models/capability-levels.ts'
@@ -137,8 +138,10 @@ async function compare(
   const baseline = findBaseline(deps, caller)
   if (receipt === null || text === null || judge === null || baseline === null) return null
   const baselineModel = fullName(baseline)
-  if (receipt.routing.mode !== 'auto' || receipt.web.searched || receipt.web.sources.length > 0) return null
-  const { model } = receipt
+  const { record, progress } = receipt
+  const { searched = false, sources = [] } = progress.web ?? {}
+  if (record.routing_mode !== 'auto' || searched || sources.length > 0) return null
+  const model = servingModel(record)
   // An own key of the account is a contract of the account, which no cap of the gateway holds.
   if (model === baselineModel || deps.ownKeys.of(caller) !== null) return null
   const ruled = getUnderPolicy(deps, caller, { ...asked, model: baselineModel }, headers)
@@ -147,16 +150,16 @@ async function compare(
     requestId,
     accountId: caller.accountId,
     at: deps.clock.now(),
-    queryType: receipt.routing.queryType,
+    queryType: receipt.plan.analysis.queryType,
     level: getLevel(
       deps.prompts.read(caller.accountId, asked).analysis.strongGain ?? 0,
       deps.shares ?? defaultLevelShares,
     ),
     model,
-    effort: receipt.routing.effort,
+    effort: record.trace?.e ?? null,
     baselineModel,
     judgeModel: fullName(judge),
-    servedMicrocents: receipt.cost.total,
+    servedMicrocents: record.billed_microcents,
   })
   let verdict: ShadowVerdict = 'none'
   let baselineMicrocents = 0

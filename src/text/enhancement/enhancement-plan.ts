@@ -8,7 +8,7 @@ import { canEnhance, enhancePrompt, maximumGrowth, type PromptTraits } from './e
 export type EnhancementPlan = {
   /** The request enhanced by rules; the unchanged request if they add nothing. */
   readonly request: ChatRequest
-  readonly enhancement: NonNullable<ResponseSummary['enhancement']>
+  readonly enhancement: NonNullable<ResponseSummary['progress']['enhancement']>
   /** The text that a model may rewrite instead of the rules; null = none. */
   readonly rewritable: string | null
   /** Estimate that covers whichever version is sent. */
@@ -45,7 +45,7 @@ export function planEnhancement(
 export function enhanceByRules(
   request: ChatRequest,
   traits: PromptTraits,
-): NonNullable<ResponseSummary['enhancement']> {
+): NonNullable<ResponseSummary['progress']['enhancement']> {
   const text = enhanceableText(request)
   if (text === null) {
     const enhancedPrompt = getUserText(request.messages.findLast(({ role }) => role === 'user'))

@@ -11,7 +11,7 @@ import type { HealthOutcome } from '../../../src/models/circuit-breaker.ts'
 import { createHealthTracker } from '../../../src/models/health-tracker.ts'
 import { nearScore } from '../../../src/models/insert-sorted.ts'
 import { explainOrder } from '../../../src/request/dry-run.ts'
-import { toRequestTrace } from '../../../src/request/record.ts'
+import { traceCandidates } from '../../../src/request/record.ts'
 import { inOrder } from '../../../src/request/routing/hosts.ts'
 import { degradedPenalty } from '../../../src/request/routing/rank-candidates.ts'
 import { type RouteDeps, route } from '../../../src/request/routing/route.ts'
@@ -159,18 +159,10 @@ function check(world: World): void {
     if (item.health !== 'healthy') expect(item.healthDetail?.since).not.toBeNull()
   }
   if (plan.mode === 'manual') return
-  const trace = toRequestTrace(
-    plan,
-    { attempts: [], decision: null },
-    { rates: null, model: null, usage: noUsage, parts: [], baseline: null },
-    { fallback: 'any' },
-  )
-  expect(trace.c.map(([model, , place]) => [model, place])).toEqual(
+  expect(traceCandidates(plan.ranked).map(([model, , place]) => [model, place])).toEqual(
     shown.map(({ candidate, place }) => [fullName(candidate.model), place]),
   )
 }
-
-const noUsage = { inputTokens: 0, cachedInputTokens: 0, cacheWriteTokens: 0, outputTokens: 0, reasoningTokens: 0 }
 
 test('explainOrder: states only reasons that agree with the order of calls, over 1,000 random worlds', () => {
   fc.assert(fc.property(worlds, check), { numRuns: 1_000 })
