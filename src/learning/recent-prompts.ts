@@ -6,15 +6,19 @@
 import type { ChatRequest, Message } from '../core/chat/chat.ts'
 import type { KeyedDigests } from '../core/text/keyed-digests.ts'
 import { createRecentMap } from '../core/text/recent-map.ts'
-import type { createReaders, RequestAnalysis } from '../text/analysis/prompt-analysis.ts'
+import type { createReaders, RequestAnalysis, WantedHeads } from '../text/analysis/prompt-analysis.ts'
 import { turnsRead } from '../text/segments/conversation.ts'
 
 export type RecentPrompts = {
   /**
    * Returns the analysis of the request's prompt and its digest. A named model needs no difficulty; only responses of
-   * the gateway's own API show it nevertheless.
+   * the gateway's own API show it nevertheless. Only a search asks for freshness, and only enhancement for the language.
    */
-  read(accountId: string, request: ChatRequest): { readonly analysis: RequestAnalysis; readonly digest: string }
+  read(
+    accountId: string,
+    request: ChatRequest,
+    canSearch: boolean,
+  ): { readonly analysis: RequestAnalysis; readonly digest: string }
   /**
    * Records an answered request (epoch milliseconds) and returns the one that it repeats: the same prompt after enough
    * time to read the output, and not much later. Null = none, or one that was itself a repetition, since programs
@@ -37,23 +41,36 @@ function getReadMessages(messages: ChatRequest['messages']): readonly Message[] 
   return [...turns, ...others.filter(message => message !== undefined)]
 }
 
-/** Creates an empty cache for the results of these analyzers. */
+function contains({ strongGain, needsCurrent, language }: RequestAnalysis, wanted: WantedHeads): boolean {
+  return (
+    (strongGain !== undefined || !wanted.difficulty) &&
+    (needsCurrent !== undefined || !wanted.freshness) &&
+    (language !== undefined || !wanted.language)
+  )
+}
+
+/** Creates an empty cache for the results of this analyzer. */
 export function createAnalysisCache(
-  { read, readTraits }: Pick<ReturnType<typeof createReaders>, 'read' | 'readTraits'>,
+  { read }: Pick<ReturnType<typeof createReaders>, 'read'>,
   digests: KeyedDigests,
 ): RecentPrompts {
   const analyses = createRecentMap<RequestAnalysis>(maximumPrompts)
   const asked = createRecentMap<Answered>(maximumPrompts)
 
   return {
-    read(accountId, request) {
+    read(accountId, request, canSearch) {
       // The length represents the outputs of the conversation; of them only the last one is read.
       const name = getReadMessages(request.messages).map(digests.of).join(' ')
       const digest = `${name} ${request.messages.length} ${request.bodyCharacters} ${accountId}`
       const known = analyses.get(digest)
-      const isRated = request.model === null || request.dialect === 'native'
-      if (known !== undefined && (known.strongGain !== undefined || !isRated)) return { analysis: known, digest }
-      const analysis = isRated ? read(request.messages) : readTraits(request.messages)
+      const wanted = {
+        difficulty: request.model === null || request.dialect === 'native',
+        freshness: canSearch && request.web !== 'off',
+        language: request.enhance,
+      }
+      if (known !== undefined && contains(known, wanted)) return { analysis: known, digest }
+      // The other heads, which a request before wanted, stay known.
+      const analysis = known === undefined ? read(request.messages, wanted) : read(request.messages)
       // URLs are content, and large.
       if (analysis.urls.length === 0) analyses.set(digest, analysis)
       return { analysis, digest }

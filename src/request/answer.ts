@@ -94,8 +94,9 @@ export type AnswerRequest = {
 
 /** Analyzes the client's own text only, so that no fetched text can change the choice. */
 function planChat(deps: AnswerDeps, caller: Caller, request: ChatRequest) {
-  const { analysis, digest: promptDigest } = deps.prompts.read(caller.accountId, request)
-  const web = planWebAccess(request, analysis, caller, getOffer(deps, request.demands))
+  const offer = getOffer(deps, request.demands)
+  const { analysis, digest: promptDigest } = deps.prompts.read(caller.accountId, request, offer.canSearch)
+  const web = planWebAccess(request, analysis, caller, offer)
   const enhancement = planRequestEnhancement(deps, request, analysis)
   const inputTokens = enhancement?.inputTokens ?? estimateInputTokens(request)
   return { request, plan: route(deps, { caller, request, analysis, inputTokens, web }), promptDigest, enhancement }

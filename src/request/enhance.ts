@@ -45,7 +45,9 @@ export function planRequestEnhancement(
   request: ChatRequest,
   analysis: RequestAnalysis,
 ): EnhancementPlan | null {
-  return planEnhancement(request, analysis, config.rewriter !== null)
+  // Read for each request that wants to be enhanced.
+  const { language } = analysis
+  return language === undefined ? null : planEnhancement(request, { ...analysis, language }, config.rewriter !== null)
 }
 
 /**

@@ -35,10 +35,10 @@ export function startAttempt(state: CallState, way: Way): AttemptRun {
 
 function start(state: CallState, way: Way): AttemptRun {
   const { deps, progress, deadlineAt } = state
-  const { prepared, plan, signal, caller } = state.request
+  const { prepared, plan, signal, caller, request: client } = state.request
   const asked = state.bare ?? prepared.request
   const { cut } = state
-  const request = cut === null ? asked : continuedRequest(asked, cut, plan.analysis.language)
+  const request = cut === null ? asked : continuedRequest(asked, cut, deps.read(client.messages).language)
   const { candidate, reservation, claim } = way
   assertAllowed(request.demands, candidate)
   const { model } = candidate

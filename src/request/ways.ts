@@ -17,6 +17,7 @@ import type { CachePlace } from '../models/cache-affinity.ts'
 import type { HealthTracker } from '../models/health-tracker.ts'
 import type { HedgeBudget } from '../models/hedging.ts'
 import type { KeyClaim, KeyNeed, NoKey, PoolKey } from '../providers/keys/key-pool.ts'
+import type { PromptAnalyzer } from '../text/analysis/prompt-analysis.ts'
 import { likelyInputTokens } from '../text/tokens/tokens.ts'
 import { affordable } from './affordable.ts'
 import type { AttemptDeps } from './attempt.ts'
@@ -32,6 +33,8 @@ export type CallDeps = AttemptDeps &
   ReportDeps & {
     readonly config: { readonly deadlines: Deadlines; readonly defaultMaxOutputTokens: number }
     readonly catalog: Pick<Catalog, 'resolve'>
+    /** Tells a continuation the language of the conversation. */
+    readonly read: PromptAnalyzer
     readonly meter: Pick<Meter, 'raise'>
     readonly getPromptCacheKey: (accountId: string, name: string) => string
     /** Cache marks for a request that has none; null = none. */

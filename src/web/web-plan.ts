@@ -97,7 +97,8 @@ function mayBeReferredTo(message: Message, at: number, { length }: readonly Mess
 
 const dependsOnSubject = ({ refers, asksFigure, hasName }: TurnTraits) => !hasName && (refers || asksFigure)
 
-type WebTraits = Pick<PromptAnalysis, 'needsCurrent' | 'needsCurrentScore' | 'urls'>
+/** Freshness is only read if a search is possible. */
+type WebTraits = Pick<PromptAnalysis, 'urls'> & Partial<Pick<PromptAnalysis, 'needsCurrent' | 'needsCurrentScore'>>
 
 type LastTurn = {
   readonly text: string

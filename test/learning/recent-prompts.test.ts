@@ -13,27 +13,41 @@ const open = () => createAnalysisCache(readers, createKeyedDigests(new Uint8Arra
 test('recent prompts: returns the usual analysis, the second time from memory', () => {
   const book = open()
   for (const prompt of ['Write a haiku.', 'Fix this: TypeError in line 3', 'Read https://example.com/a', 'Hi']) {
-    const first = book.read('acc_1', asking(prompt))
-    expect(first.analysis).toEqual(read(asking(prompt).messages))
-    const again = book.read('acc_1', asking(prompt))
+    const request = { ...asking(prompt), enhance: true }
+    const first = book.read('acc_1', request, true)
+    expect(first.analysis).toEqual(read(request.messages))
+    const again = book.read('acc_1', request, true)
     expect(again).toEqual(first)
     if (first.analysis.urls.length === 0) expect(again.analysis).toBe(first.analysis)
   }
 })
 
-test('recent prompts: contain no difficulty for a named model until a request needs it', () => {
-  const book = open()
+test('recent prompts: contain only what a request depends on, and all once another needs more', () => {
   const named = { ...asking('Prove that there are infinitely many primes.'), model: 'openai/gpt-4.1' }
-  const { complexity, strongGain, ...traits } = read(named.messages)
-  expect(book.read('acc_1', { ...named, dialect: 'chat_completions' }).analysis).toEqual(traits)
-  expect(book.read('acc_1', named).analysis).toEqual({ ...traits, complexity, strongGain })
-  expect(book.read('acc_1', { ...named, dialect: 'messages', model: null }).analysis).toMatchObject({ strongGain })
-  expect(book.read('acc_1', { ...named, dialect: 'chat_completions' }).analysis).toMatchObject({ complexity })
+  const plain: ChatRequest = { ...named, dialect: 'chat_completions' }
+  const all = read(named.messages)
+  const { complexity, strongGain, needsCurrent, needsCurrentScore, language, ...traits } = all
+  const first = (request: ChatRequest, canSearch: boolean) => open().read('acc_1', request, canSearch).analysis
+  expect(first(plain, false)).toEqual(traits)
+  expect(first({ ...plain, web: 'off' }, true)).toEqual(traits)
+  expect(first(plain, true)).toEqual({ ...traits, needsCurrent, needsCurrentScore })
+  expect(first({ ...plain, enhance: true }, false)).toEqual({ ...traits, language })
+  for (const request of [named, { ...named, dialect: 'messages' as const, model: null }])
+    expect(first(request, false)).toEqual({ ...traits, complexity, strongGain })
+  const book = open()
+  for (const [request, canSearch, expected] of [
+    [plain, false, traits],
+    [plain, true, all],
+    [named, true, all],
+    [plain, false, all],
+  ] as const)
+    expect(book.read('acc_1', request, canSearch).analysis).toEqual(expected)
 })
 
 test('recent prompts: use different digests per account and process, never the plain hash', () => {
   const digest = (account: string, salt: number) =>
-    createAnalysisCache(readers, createKeyedDigests(new Uint8Array(32).fill(salt))).read(account, asking('Hi')).digest
+    createAnalysisCache(readers, createKeyedDigests(new Uint8Array(32).fill(salt))).read(account, asking('Hi'), true)
+      .digest
   const names = [digest('acc_1', 1), digest('acc_2', 1), digest('acc_1', 2)]
   expect(new Set(names).size).toBe(3)
   expect(names).not.toContain(new Bun.CryptoHasher('sha256').update('Hi').digest('base64'))

@@ -152,7 +152,7 @@ async function compare(
     at: deps.clock.now(),
     queryType: receipt.plan.analysis.queryType,
     level: getLevel(
-      deps.prompts.read(caller.accountId, asked).analysis.strongGain ?? 0,
+      deps.prompts.read(caller.accountId, asked, false).analysis.strongGain ?? 0,
       deps.shares ?? defaultLevelShares,
     ),
     model,

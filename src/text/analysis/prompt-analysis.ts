@@ -36,11 +36,27 @@ export type PromptAnalysis = {
   readonly words: number
 }
 
-/** An analysis that lacks the difficulty if nothing depends on it. */
-export type RequestAnalysis = Omit<PromptAnalysis, 'complexity' | 'strongGain'> &
-  Partial<Pick<PromptAnalysis, 'complexity' | 'strongGain'>>
+/** What a request may do without, since each of it takes as long as all the rest. */
+export type WantedHeads = {
+  /** `complexity` and `strongGain`. */
+  readonly difficulty: boolean
+  /** `needsCurrent` and `needsCurrentScore`. */
+  readonly freshness: boolean
+  readonly language: boolean
+}
+
+type HeadFields = 'complexity' | 'strongGain' | 'needsCurrent' | 'needsCurrentScore' | 'language'
+
+/** An analysis of the wanted heads. */
+export type RequestAnalysis = Omit<PromptAnalysis, HeadFields> & Partial<Pick<PromptAnalysis, HeadFields>>
 
 export type PromptAnalyzer = (messages: readonly Message[]) => PromptAnalysis
+
+/** Reads all, or what is wanted. */
+type HeadReader = {
+  (messages: readonly Message[], wanted: WantedHeads): RequestAnalysis
+  (messages: readonly Message[]): PromptAnalysis
+}
 
 /** Returns the signals behind the `strongGain` of the last user text, strongest first. */
 export type DifficultyExplainer = (messages: readonly Message[]) => readonly WeighedSignal[]
@@ -53,14 +69,12 @@ type AnalyzerWeights = {
   readonly effort: KeptEffort
 }
 
-/** Creates a prompt analyzer, one without the difficulty, and the explainer of its results, with shared tables. */
+/** Creates a prompt analyzer and the explainer of its results, with shared tables. */
 export function createReaders(
   weights: AnalyzerWeights,
   readFeatures: FeatureReader = createFeatureReader(),
 ): {
-  readonly read: PromptAnalyzer
-  /** Leaves the difficulty out, which takes a third of the time. */
-  readonly readTraits: (messages: readonly Message[]) => RequestAnalysis
+  readonly read: HeadReader
   readonly explain: DifficultyExplainer
 } {
   const readMeaning = createConceptReader(readFeatures)
@@ -104,47 +118,47 @@ export function createReaders(
     return getTypes(whole, readMeaning(whole), getNotions(whole)).slice()
   }
 
-  const getTraits = (turn: LastTurn) => {
-    const { request: text, segments, kind, isHelper } = turn
+  function read(messages: readonly Message[], wanted: WantedHeads): RequestAnalysis
+  function read(messages: readonly Message[]): PromptAnalysis
+  function read(messages: readonly Message[], wanted: WantedHeads = allHeads): RequestAnalysis {
+    const turn = readLastTurn(messages)
+    const { request: text, kind } = turn
     const programTypes = getProgramTypes(turn)
     const features = readFeatures(text)
-    const language = getLanguage(text, features, readAside)
+    const language = wanted.language ? getLanguage(text, features, readAside) : undefined
     const telling = describeProblem(text, features)
-    const tellingMeaning = readMeaning(telling)
+    const meaning = readMeaning(telling)
     const notions = getNotions(telling)
-    const types = programTypes ?? getTypes(telling, tellingMeaning, notions)
+    const types = programTypes ?? getTypes(telling, meaning, notions)
     const queryType = likeliest(types)
-    // URLs count for web intent.
-    const meaning = telling === features ? tellingMeaning : readMeaning(features)
     const urls = extractUrls(text)
-    const isAsked = requestsWeb(features.count, meaning, urls, queryType)
-    // A turn that cannot stand alone, and a question about the material beside it, need no other source.
-    const isTimeless = kind !== 'own' || isHelper || segments.material >= leastSource || isStatementOnly(features)
-    const chance = isTimeless ? 0 : adjustForQueryType(getFreshness(features, meaning), types)
-    const score = isAsked ? 1 : chance
-    const traits = {
-      queryType,
-      queryTypeScores: classifierScores(types),
-      needsCurrent: score > leastNeed,
-      needsCurrentScore: score,
-      urls,
-      language,
-      turn: kind,
-      words: features.count,
+    const words = features.count
+    const analysis: RequestAnalysis = { queryType, queryTypeScores: classifierScores(types), urls, turn: kind, words }
+    if (language !== undefined) Object.assign(analysis, { language })
+    if (wanted.freshness) {
+      // URLs count for web intent.
+      const whole = telling === features ? meaning : readMeaning(features)
+      const chance = isTimeless(turn, features) ? 0 : adjustForQueryType(getFreshness(features, whole), types)
+      const score = requestsWeb(words, whole, urls, queryType) ? 1 : chance
+      Object.assign(analysis, { needsCurrent: score > leastNeed, needsCurrentScore: score })
     }
-    return { traits, telling, notions }
+    if (wanted.difficulty) {
+      const earlier = messages.length > 1 ? totalCharacters(messages) - turn.text.length : 0
+      const length = telling.count
+      const strongGain = weighConversation(turn, difficulty.strongGain(telling, notions), getGain)
+      Object.assign(analysis, { strongGain, complexity: getComplexity(strongGain, length, earlier) })
+    }
+    return analysis
   }
 
-  const read: PromptAnalyzer = messages => {
-    const turn = readLastTurn(messages)
-    const { traits, telling, notions } = getTraits(turn)
-    const earlier = messages.length > 1 ? totalCharacters(messages) - turn.text.length : 0
-    const own = difficulty.strongGain(telling, notions)
-    const strongGain = weighConversation(turn, own, getGain)
-    return { ...traits, strongGain, complexity: getComplexity(strongGain, telling.count, earlier) }
-  }
+  return { read, explain }
+}
 
-  return { read, readTraits: messages => getTraits(readLastTurn(messages)).traits, explain }
+const allHeads: WantedHeads = { difficulty: true, freshness: true, language: true }
+
+/** A turn that cannot stand alone, and a question about the material beside it, need no other source. */
+function isTimeless({ kind, isHelper, segments }: LastTurn, features: Features): boolean {
+  return kind !== 'own' || isHelper || segments.material >= leastSource || isStatementOnly(features)
 }
 
 /** Less program text is a name or a line. */
