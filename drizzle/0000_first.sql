@@ -809,14 +809,6 @@ CREATE TRIGGER replaced AFTER UPDATE ON usage_records FOR EACH ROW
 	WHEN ((OLD.truth, OLD.billed_microcents, OLD.input_tokens + OLD.output_tokens, OLD.latency_ms)
 		IS DISTINCT FROM (NEW.truth, NEW.billed_microcents, NEW.input_tokens + NEW.output_tokens, NEW.latency_ms))
 	EXECUTE FUNCTION gateway_usage_replaced();--> statement-breakpoint
--- Adds latency counts, by the buckets of `core/usage/latency-histogram.ts`. A loop over one array in place is the quickest way.
-CREATE FUNCTION gateway_counts_added(one integer[], other integer[]) RETURNS integer[] LANGUAGE plpgsql IMMUTABLE AS $$
-BEGIN
-	FOR slot IN 1 .. cardinality(other) LOOP
-		one[slot] := coalesce(one[slot], 0) + other[slot];
-	END LOOP;
-	RETURN one;
-END $$;--> statement-breakpoint
 -- Row-level security: a transaction that has entered an account (gateway_enter) sees the rows of that account only. The owner of the
 -- tables is exempt: shipping, billing, the lookup of keys and the operator see every account. The coalesce keeps the planner from
 -- building a plan on the policy: the filter of a query chooses its index.

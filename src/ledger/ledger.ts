@@ -94,6 +94,8 @@ async function scan(
   const userId = isOfProjects ? null : scope.userId
   const isSifted = testsRequests(filters) || isOfProjects
   const byKey = userId !== null || keyId !== null || memberId !== null
+  // Of two upper bounds, the walk may begin at the higher one.
+  const to = before !== null && filters.to !== null && before.atMicros < filters.to * 1000 ? null : filters.to
   const depth = isSifted ? (userId === null && memberId === null ? maximumWalk : maximumKeyWalk) : limit + 1
 
   const read = async (sql: Queries): Promise<LogPage> => {
@@ -103,7 +105,7 @@ async function scan(
         ${isOfFailed(filters) ? sql`and account_id = ${accountId} and status <> 'completed'` : sql``}
         ${filters.unpriced === true ? sql`and account_id = ${accountId} and unpriced is not null` : sql``}
         ${filters.from === null ? sql`` : sql`and at >= ${instant(sql, filters.from * 1000)}`}
-        ${filters.to === null ? sql`` : sql`and at < ${instant(sql, filters.to * 1000)}`}
+        ${to === null ? sql`` : sql`and at < ${instant(sql, to * 1000)}`}
         ${
           before === null
             ? sql``

@@ -53,7 +53,7 @@ export type Shipper = {
   close(): Promise<void>
 }
 
-const maximumBatch = 500
+const maximumBatch = 1_000
 const tickMs = 100
 /**
  * Pause after a batch per record of it, unless the next batch is full earlier. A single record is shipped at the next

@@ -213,9 +213,10 @@ export function getSums(rows: readonly LedgerRow[]) {
   const tagged = new Map<string, Sums>()
   for (const row of rows) {
     const place = getPlace(row)
-    addRecord(daily, place, row.record)
+    const added = getAdded(row.record)
+    addRecord(daily, place, added)
     for (const [name, value] of Object.entries(row.record.tags ?? {}))
-      addRecord(tagged, { ...place, tag: `${name}=${value}` }, row.record)
+      addRecord(tagged, { ...place, tag: `${name}=${value}` }, added)
   }
   return { daily: byName(daily), tagged: byName(tagged) }
 }
@@ -242,22 +243,42 @@ const histograms = ['latency', 'first_token'] as const
 type Place = Record<(typeof places)[number], string> & { readonly tag?: string }
 type Counts = Record<(typeof summedColumns)[number], number>
 type Sums = Place & Counts & Record<(typeof histograms)[number], number[]>
+/** What a request adds to sums: to each histogram one count in a bucket, or none. */
+type Added = Readonly<Counts & Record<(typeof histograms)[number], number | null>>
 
+/** Adds sums to a table. As one array per column: rows as JSON, and a function that adds counts, took twice as long. */
 async function addDaily(
   statements: Statements,
   table: 'usage_daily' | 'usage_tags_daily',
-  keys: readonly string[],
+  keys: readonly (keyof Place)[],
   sums: readonly Sums[],
 ): Promise<void> {
-  const listed = [...keys, ...summedColumns, ...histograms].join()
+  const listed = [...keys, ...summedColumns, ...histograms]
+  const arrays = listed.map((name, index) => `$${index + 1}::text::${arrayType(name)}`)
+  const values = listed.map(name => (isHistogram(name) ? `${name}::int[]` : name))
+  const add = (column: string) => `coalesce(${table}.${column}, 0) + excluded.${column}`
+  const slots = Array.from({ length: bucketCount }, (_, slot) => slot + 1)
   await statements.query(
     `insert into ${table} (${listed})
-      select ${listed} from json_populate_recordset(null::${table}, $1::text::json)
-      on conflict (${keys.join()}) do update set
-        ${summedColumns.map(name => `${name} = ${table}.${name} + excluded.${name}`).join()},
-        ${histograms.map(name => `${name} = gateway_counts_added(${table}.${name}, excluded.${name})`).join()}`,
-    [JSON.stringify(sums)],
+      select ${values} from unnest(${arrays}) as added (${listed})
+      on conflict (${keys}) do update set
+        ${summedColumns.map(name => `${name} = ${add(name)}`)},
+        ${histograms.map(name => `${name} = array[${slots.map(slot => add(`${name}[${slot}]`))}]`)}`,
+    listed.map(name => toArray(sums.map(line => line[name]))),
   )
+}
+
+const isHistogram = (name: string) => histograms.some(histogram => histogram === name)
+
+function arrayType(name: string): string {
+  if (name === 'day') return 'date[]'
+  return summedColumns.some(column => column === name) ? 'bigint[]' : 'text[]'
+}
+
+/** Returns values in the text format of arrays of Postgres. */
+function toArray(values: readonly (string | number | readonly number[] | undefined)[]): string {
+  const texts = values.map(value => (typeof value === 'object' ? `{${value}}` : String(value)))
+  return `{${texts.map(text => `"${text.replace(/["\\]/g, '\\$&')}"`)}}`
 }
 
 function getPlace({ record, at }: LedgerRow): Place {
@@ -269,35 +290,40 @@ function getPlace({ record, at }: LedgerRow): Place {
   }
 }
 
-function addRecord(all: Map<string, Sums>, place: Place, record: UsageRecord): void {
+function getAdded(record: UsageRecord): Added {
   const { status, latency_ms, first_token_ms } = record
-  const name = Object.values(place).join('\n')
   const isCompleted = status === 'completed'
-  const failed = Number(status === 'failed' || status === 'blocked')
-  const added: Counts = {
-    ...record,
+  return {
     requests: 1,
     completed: Number(isCompleted),
-    failed,
+    failed: Number(status === 'failed' || status === 'blocked'),
+    input_tokens: record.input_tokens,
+    cached_input_tokens: record.cached_input_tokens,
+    output_tokens: record.output_tokens,
+    reasoning_tokens: record.reasoning_tokens,
+    billed_microcents: record.billed_microcents,
     own_key_microcents: record.own_key_microcents ?? 0,
     routing_saved_microcents: record.routing_saved_microcents ?? 0,
     cache_saved_microcents: record.cache_saved_microcents ?? 0,
+    latency: isCompleted ? getBucket(latency_ms) : null,
+    first_token: isCompleted && first_token_ms !== null ? getBucket(first_token_ms) : null,
   }
+}
+
+function addRecord(all: Map<string, Sums>, place: Place, added: Added): void {
+  const name = Object.values(place).join('\n')
   let sums = all.get(name)
   if (sums === undefined) {
     sums = { ...added, ...place, latency: emptyHistogram(), first_token: emptyHistogram() }
     all.set(name, sums)
   } else for (const count of summedColumns) sums[count] += added[count]
-  if (isCompleted) increment(sums.latency, latency_ms)
-  if (isCompleted && first_token_ms !== null) increment(sums.first_token, first_token_ms)
+  for (const histogram of histograms) {
+    const bucket = added[histogram]
+    if (bucket !== null) sums[histogram][bucket] = (sums[histogram][bucket] ?? 0) + 1
+  }
 }
 
 const emptyHistogram = () => new Array<number>(bucketCount).fill(0)
-
-function increment(histogram: number[], milliseconds: number): void {
-  const bucket = getBucket(milliseconds)
-  histogram[bucket] = (histogram[bucket] ?? 0) + 1
-}
 
 const addedShortfalls = `
   with short as materialized (

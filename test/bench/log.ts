@@ -10,11 +10,12 @@ import { choice, command, runCommand, UsageError } from '../../src/commands/comm
 import { createDeps } from '../../src/compose/deps.ts'
 import { readConfig } from '../../src/config/config.ts'
 import { createPasswords } from '../../src/console/auth/password-hashing.ts'
+import { dayMs } from '../../src/core/text/utc-days.ts'
 import { migrate } from '../../src/database/database.ts'
 import { cheapHashing } from '../harness/gateway.ts'
 import { startPostgres } from '../harness/postgres.ts'
 import { median } from './load/child.ts'
-import { type LogCall, logCalls } from './log/calls.ts'
+import { type LogCall, logCalls, type ServedRequest } from './log/calls.ts'
 import { fillLog, isFilled, logOwner } from './log/fill.ts'
 
 const say = (line: string) => process.stdout.write(`${line}\n`)
@@ -90,9 +91,9 @@ async function measure(store: string, environment: Readonly<Record<string, strin
       )
     }
     const url = `http://127.0.0.1:${app.server?.port}`
-    const calls = logCalls(Date.now(), `req_${(1234).toString(16).padStart(32, '0')}`)
+    let token = await signIn(url)
+    const calls = logCalls(Date.now(), await findServed(url, token))
     const figures: Figure[] = []
-    let token = ''
     for (const [n, call] of calls.filter(({ name, page }) => `${name} ${page}`.includes(plan.only)).entries()) {
       // A token expires after 15 minutes.
       if (n % 50 === 0) token = await signIn(url)
@@ -114,6 +115,20 @@ async function signIn(url: string): Promise<string> {
   const { token } = (await response.json()) as { readonly token?: string }
   if (token === undefined) throw new Error(`sign-in failed with ${response.status}`)
   return token
+}
+
+/** Returns the IDs of a request in the middle of the log that a provider served. */
+async function findServed(url: string, token: string): Promise<ServedRequest> {
+  const query = new URLSearchParams({
+    status: 'completed',
+    limit: '1',
+    to: new Date(Date.now() - 15 * dayMs).toISOString(),
+  })
+  const response = await fetch(`${url}/api/v1/requests?${query}`, { headers: { authorization: `Bearer ${token}` } })
+  const { data } = (await response.json()) as { readonly data?: readonly ServedRequest[] }
+  const [found] = data ?? []
+  if (found === undefined) throw new Error(`the log has no served request: ${response.status}`)
+  return found
 }
 
 type Page = { readonly data?: readonly unknown[]; readonly next_cursor?: string | null }

@@ -48,7 +48,8 @@ export async function fillLog({ deps, accountId }: Gateway, count: number): Prom
           output_tokens = usage_daily.output_tokens + excluded.output_tokens,
           reasoning_tokens = usage_daily.reasoning_tokens + excluded.reasoning_tokens,
           billed_microcents = usage_daily.billed_microcents + excluded.billed_microcents,
-          latency = gateway_counts_added(usage_daily.latency, excluded.latency), first_token = gateway_counts_added(usage_daily.first_token, excluded.first_token)`,
+          latency = array(select one + other from unnest(usage_daily.latency, excluded.latency) as counts(one, other)),
+          first_token = array(select one + other from unnest(usage_daily.first_token, excluded.first_token) as counts(one, other))`,
       60_000,
     )
   await database.close()

@@ -109,6 +109,10 @@ for (const [name, open] of databases) {
         [{ metadata: { team: 'search' } }, n => n % 10 === 0],
         [{ metadata: { team: 'search', other: 'x' } }, () => false],
         [{ from: start + 10 * hour, to: start + 20 * hour }, n => n > 10 && n <= 20],
+        [
+          { from: start + 10 * hour, to: start + 200 * hour, provider: 'openai' },
+          n => n > 10 && n <= 200 && n % 2 === 0,
+        ],
         [{ keyId: team.ownerKeys[0], status: 'failed', from: start }, n => n % 500 === 0 && n % 4 === 0],
         [{ keyId: 'key_of_nobody' }, () => false],
       ]

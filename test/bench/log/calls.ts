@@ -1,4 +1,5 @@
 /** The API calls of every dashboard page, with its filters and ranges, as the page itself makes them. */
+import { dayMs } from '../../../src/core/text/utc-days.ts'
 import { type Filters, logQuery, usageQuery } from '../../../src/dashboard/state/filters.ts'
 
 /** A call, or a sequence of pages of one list. Cursors come from the responses. */
@@ -15,7 +16,9 @@ export type LogCall = {
 }
 
 const hour = (time: number) => new Date(Math.floor(time / 3_600_000) * 3_600_000).toISOString().slice(0, 16)
-const dayMs = 86_400_000
+
+/** A request by which the log is searched. */
+export type ServedRequest = { readonly request_id: string; readonly upstream_id: string }
 
 const ranges = (now: number): Readonly<Record<string, Filters>> => ({
   '1 h': { range: '1h' },
@@ -48,9 +51,9 @@ const filters: Readonly<Record<string, Filters>> = {
 
 const getPath = (path: string, query: Readonly<Record<string, string>>) => `${path}?${new URLSearchParams(query)}`
 
-/** Returns all calls. `now` is epoch milliseconds, `requestId` a request of the log. */
-export function logCalls(now: number, requestId: string): readonly LogCall[] {
-  return [...overviewCalls(now), ...requestCalls(now, requestId), ...otherCalls(now)]
+/** Returns all calls. `now` is epoch milliseconds, `served` a request of the log. */
+export function logCalls(now: number, served: ServedRequest): readonly LogCall[] {
+  return [...overviewCalls(now), ...requestCalls(now, served), ...otherCalls(now)]
 }
 
 function overviewCalls(now: number): LogCall[] {
@@ -72,7 +75,7 @@ function overviewCalls(now: number): LogCall[] {
   )
 }
 
-function requestCalls(now: number, requestId: string): LogCall[] {
+function requestCalls(now: number, served: ServedRequest): LogCall[] {
   const lists = Object.entries(filters).flatMap(([filter, chosen]) =>
     Object.entries(ranges(now)).flatMap(([range, times]): LogCall[] => {
       const query = logQuery({ ...times, ...chosen }, now)
@@ -96,8 +99,8 @@ function requestCalls(now: number, requestId: string): LogCall[] {
   return [
     ...lists,
     { page: 'Requests', name: 'rejected requests', path: '/api/v1/requests?status=rejected&limit=50' },
-    { page: 'Request', name: 'by request ID', path: `/api/v1/requests/${requestId}` },
-    { page: 'Request', name: 'by provider ID', path: `/api/v1/requests/resp_${(1234).toString(36).padStart(24, '0')}` },
+    { page: 'Request', name: 'by request ID', path: `/api/v1/requests/${served.request_id}` },
+    { page: 'Request', name: 'by provider ID', path: `/api/v1/requests/${served.upstream_id}` },
     { page: 'Request', name: 'unknown ID', path: '/api/v1/requests/req_unknown' },
   ]
 }

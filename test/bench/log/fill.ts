@@ -1,6 +1,7 @@
 /** Fills a database with a month of two accounts' requests, through the shipper, and with the other logs of an account. */
 
 import { createKey } from '../../../src/console/keys/stores/keys.ts'
+import { dayMs } from '../../../src/core/text/utc-days.ts'
 import type { UsageRecord } from '../../../src/core/usage/usage-record.ts'
 import type { Database } from '../../../src/database/database.ts'
 import { changeAccount, createAccount, findAccountByEmail } from '../../../src/database/repositories/accounts.ts'
@@ -10,7 +11,6 @@ import { type LogAccount, logRecords } from './records.ts'
 
 export const logOwner = { email: 'owner@log.test', password: 'a password of the benchmark' } as const
 
-const dayMs = 86_400_000
 export const loggedDays = 30
 
 export type FillLogOptions = {

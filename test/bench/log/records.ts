@@ -1,5 +1,6 @@
 /** Usage records like those of a busy account: repeatable, spread over days and nights, with the usual failures. */
 import { projectTagName } from '../../../src/core/request/tags.ts'
+import { dayMs } from '../../../src/core/text/utc-days.ts'
 import type { AttemptRecord, UsageRecord } from '../../../src/core/usage/usage-record.ts'
 
 export type LogAccount = {
@@ -16,7 +17,6 @@ export type LogPlan = {
   readonly to: number
 }
 
-const dayMs = 86_400_000
 const models = [
   ['openai', 'gpt-4.1'],
   ['openai', 'gpt-4.1-mini'],
