@@ -5,18 +5,29 @@ import { change, expire, forget, guard, prelude, reset } from './redis-common.ts
 
 /**
  * Admits requests, those of one account together: in ARGV 3… lease in ms (0 = only decide), then per account: number of
- * requests, and per request: ID, limits (requests, concurrent requests, tokens, cost), requested cap with its tokens and
- * cost, fair share (1 or 0), `input tokens:choices:` cost of the input and of one token of every choice, each as
- * `quotient:remainder` of a million (so that every product is exact), number of scopes, and per scope: name, limits
- * (requests, concurrent requests, tokens, cost, cost of the month; empty = unlimited), and the field of the note of its conversation
- * (empty = none). Without costs of input and output it increases an open reservation to these tokens and cost, or changes nothing.
+ * requests, and per request: ID, limits (`requests:concurrent requests:tokens:cost:cost of the month`; empty = unlimited),
+ * requested cap with its tokens and cost, fair share (1 or 0), `input tokens:choices:` cost of the input and of one token
+ * of every choice, each as `quotient:remainder` of a million (so that every product is exact), number of scopes, and per
+ * scope: name and limits, and the field of the note of its conversation (empty = none). Without costs of input and output
+ * it increases an open reservation to these tokens and cost, or changes nothing.
+ *
+ * Lua takes most of the time: what requests of one call share is parsed and written as text once.
  *
  * Replies per request {code, wait, cap, tokens, cost, day, requests, reset, tokens, cost, open, now, place, note}: code 1 =
  * admitted, 2 to 6 = a limit is reached, of the scope at `place` or of the account, 7 = it would be admitted, 8 = only the
  * allowances of instances are in the way; 0 = the account is not loaded, {-2, day} = a scope is not.
  */
 export const admitScript = script(`${prelude}${guard}${expire}${forget}
-local leaseMs, replies = tonumber(ARGV[3]), {}
+local leaseMs, replies, parsed = tonumber(ARGV[3]), {}, {}
+local leaseEnd = whole(now + leaseMs)
+
+local function getLimits(text)
+  if not parsed[text] then
+    local requests, open, tokens, cost, month = match(text, '^(%d*):(%d*):(%d*):(%d*):(%d*)$')
+    parsed[text] = {requests = tonumber(requests), open = tonumber(open), tokens = tonumber(tokens), cost = tonumber(cost), month = tonumber(month)}
+  end
+  return parsed[text]
+end
 
 -- Reads the counters of an account or a scope once for all requests of the call.
 local function open(base, has, y)
@@ -38,18 +49,18 @@ local function getWait(one, limit, time)
   local blocking = limit > 0 and call('ZRANGEBYSCORE', one.base .. ':minute', first, '+inf', 'WITHSCORES', 'LIMIT', count - limit, 1)[2]
   return (blocking or time) + ${minuteMs} - time
 end
-local function add(one, id, tokens, cost, time, isMinuteLimited)
+local function add(one, id, tokens, cost, own, isMinuteLimited)
   one.tokens, one.cost, one.isChanged = one.tokens + tokens, one.cost + cost, true
   if one.month then one.monthCost = one.monthCost + cost end
   if not id then return end
   if isMinuteLimited then
-    one.requests = minuteOf(one, time) + 1
-    one.minute[#one.minute + 1] = time
-    one.minute[#one.minute + 1] = id
+    local minute, last = one.minute, #one.minute
+    one.requests = minuteOf(one, own.time) + 1
+    minute[last + 1], minute[last + 2] = own.timeText, id
   end
+  local leases, last = one.leases, #one.leases
   one.open = countOpen(one) + 1
-  one.leases[#one.leases + 1] = now + leaseMs
-  one.leases[#one.leases + 1] = id
+  leases[last + 1], leases[last + 2] = leaseEnd, id
 end
 -- The first command needs memory: after another write a full Redis would accept it, and then fail at the settlement.
 local function write(one, ...)
@@ -65,10 +76,10 @@ end
 
 -- How much of a request fits into what is left, or the code of the limit that prevents it.
 local function size(at, left, leftCost, free, costCode)
-  local cap, tokens, total, parts = ARGV[at + 5], ARGV[at + 6], ARGV[at + 7], ARGV[at + 8] == '1' and free or 1
+  local cap, tokens, total, parts = ARGV[at + 2], ARGV[at + 3], ARGV[at + 4], ARGV[at + 5] == '1' and free or 1
   if tokens * parts <= left and total * parts <= leftCost then return 1, cap, tokens, total end
-  if ARGV[at + 9] == '' then return costCode end
-  local input, choices, inputHigh, inputLow, priceHigh, priceLow = match(ARGV[at + 9], '(%d+):(%d+):(%d+):(%d+):(%d+):(%d+)')
+  if ARGV[at + 6] == '' then return costCode end
+  local input, choices, inputHigh, inputLow, priceHigh, priceLow = match(ARGV[at + 6], '(%d+):(%d+):(%d+):(%d+):(%d+):(%d+)')
   input, choices, inputHigh, inputLow = tonumber(input), tonumber(choices), tonumber(inputHigh), tonumber(inputLow)
   priceHigh, priceLow = tonumber(priceHigh), tonumber(priceLow)
   left = left - input
@@ -89,52 +100,47 @@ local function size(at, left, leftCost, free, costCode)
   return 1, whole(cap), whole(input + cap * choices), whole(inputHigh + cost(cap, priceHigh, priceLow))
 end
 
-local function admit(own, scopes, at, held, ended, time, newest, leases)
-  local id, account, y, isRaise = ARGV[at], own.base, own.day, ARGV[at + 9] == ''
-  local count, reset = minuteOf(own, time), newest + ${minuteMs} - time
-  if #own.minute > 0 then reset = ${minuteMs} end
-  local function reply(code, wait, cap, tokens, total, place, day)
-    return {code, wait, cap, tokens, total, day or y, own.requests, own.requests > 0 and reset or 0, whole(own.tokens), whole(own.cost), countOpen(own), time, place or 0}
-  end
+local function reply(own, code, wait, cap, tokens, total, place, day)
+  return {code, wait, cap, tokens, total, day or own.day, own.requests, own.requests > 0 and own.reset or 0, own.tokens, own.cost, countOpen(own), own.time, place or 0}
+end
+
+local function admit(own, scopes, at, held, ended, leases)
+  local id, y, time, limits, isRaise = ARGV[at], own.day, own.time, getLimits(ARGV[at + 1]), ARGV[at + 6] == ''
+  minuteOf(own, time)
   local heldTokens, heldCost, cap, day, admitted
   -- A late call may admit a request that was admitted from an allowance and has ended: it reserves nothing more.
   if held or ended then heldTokens, heldCost, cap, day, admitted = match(held or ended, lease) end
   if isRaise then
-    if not held or day - y ~= 0 then return reply(4, 0, 0, 0, 0) end
-    ARGV[at + 6], ARGV[at + 7] = max(0, ARGV[at + 6] - heldTokens), max(0, ARGV[at + 7] - heldCost)
+    if not held or day - y ~= 0 then return reply(own, 4, 0, 0, 0, 0) end
+    ARGV[at + 3], ARGV[at + 4] = max(0, ARGV[at + 3] - heldTokens), max(0, ARGV[at + 4] - heldCost)
   elseif day then
-    return reply(1, 0, cap, heldTokens, heldCost, 0, day)
+    return reply(own, 1, 0, cap, heldTokens, heldCost, 0, day)
   end
-  local left, leftCost, costCode, leastTokens, leastCost = ARGV[at + 3] - own.tokens, ARGV[at + 4] - own.cost, 5, own, own
-  local requestsWait, fullRequests, fullOpen, places = getWait(own, ARGV[at + 1] - 0, time), nil, nil, {}
-  if requestsWait > 0 then return reply(2, requestsWait, 0, 0, 0) end
-  for place = 1, ARGV[at + 10] do
-    local from = at + 5 + place * 6
-    local base = account .. '|' .. ARGV[from]
+  local left, leftCost, costCode, leastTokens, leastCost = limits.tokens - own.tokens, limits.cost - own.cost, 5, own, own
+  local requestsWait, fullRequests, fullOpen, places = getWait(own, limits.requests, time), nil, nil, {}
+  if requestsWait > 0 then return reply(own, 2, requestsWait, 0, 0, 0) end
+  for place = 1, ARGV[at + 7] do
+    local base = own.base .. '|' .. ARGV[at + 6 + place * 2]
     if not scopes[base] then
       local has = call('HMGET', base, 'g', 'day', 'tokens', 'cost', 'month', 'monthCost')
       if has[1] ~= generation then return {-2, y} end
       scopes[base] = open(base, has, y)
     end
-    local one, limit = scopes[base], tonumber(ARGV[from + 1])
+    local one, its = scopes[base], getLimits(ARGV[at + 7 + place * 2])
     places[place], places[one] = one, place
-    if limit and not fullRequests then
-      requestsWait = getWait(one, limit, time)
+    if its.requests and not fullRequests then
+      requestsWait = getWait(one, its.requests, time)
       if requestsWait > 0 then fullRequests = place end
     end
-    limit = tonumber(ARGV[from + 2])
-    if limit and not fullOpen and countOpen(one) >= limit then fullOpen = place end
-    limit = tonumber(ARGV[from + 3])
-    if limit and limit - one.tokens < left then left, leastTokens = limit - one.tokens, one end
-    limit = tonumber(ARGV[from + 4])
-    if limit and limit - one.cost < leftCost then leftCost, leastCost, costCode = limit - one.cost, one, 5 end
-    limit = tonumber(ARGV[from + 5])
-    if limit and limit - one.monthCost < leftCost then leftCost, leastCost, costCode = limit - one.monthCost, one, 6 end
+    if its.open and not fullOpen and countOpen(one) >= its.open then fullOpen = place end
+    if its.tokens and its.tokens - one.tokens < left then left, leastTokens = its.tokens - one.tokens, one end
+    if its.cost and its.cost - one.cost < leftCost then leftCost, leastCost, costCode = its.cost - one.cost, one, 5 end
+    if its.month and its.month - one.monthCost < leftCost then leftCost, leastCost, costCode = its.month - one.monthCost, one, 6 end
   end
-  if fullRequests then return reply(2, requestsWait, 0, 0, 0, fullRequests) end
-  local free = ARGV[at + 2] - countOpen(own)
-  if free <= 0 then return reply(3, 1000, 0, 0, 0) end
-  if fullOpen then return reply(3, 1000, 0, 0, 0, fullOpen) end
+  if fullRequests then return reply(own, 2, requestsWait, 0, 0, 0, fullRequests) end
+  local free = limits.open - countOpen(own)
+  if free <= 0 then return reply(own, 3, 1000, 0, 0, 0) end
+  if fullOpen then return reply(own, 3, 1000, 0, 0, 0, fullOpen) end
   local code, tokens, total
   code, cap, tokens, total = size(at, left, leftCost, free, costCode)
   if code ~= 1 then
@@ -142,25 +148,25 @@ local function admit(own, scopes, at, held, ended, time, newest, leases)
     local moreTokens, _ = heldOf(leastTokens.base)
     local _, moreCost = heldOf(leastCost.base)
     if moreTokens + moreCost > 0 and size(at, left + moreTokens, leftCost + moreCost, free, costCode) == 1 then code = 8 end
-    return reply(code, (y + 1) * 86400000 - time, 0, 0, 0, place)
+    return reply(own, code, (y + 1) * 86400000 - time, 0, 0, 0, place)
   end
-  if leaseMs == 0 then return reply(7, 0, 0, 0, 0) end
-  local names = {}
+  if leaseMs == 0 then return reply(own, 7, 0, 0, 0, 0) end
+  local names = ''
   for place, one in ipairs(places) do
-    names[place] = sub(one.base, #account + 2)
-    add(one, not isRaise and id, tokens, total, time, ARGV[at + 6 + place * 6] ~= '')
+    names = (place == 1 and '' or names .. '\\n') .. ARGV[at + 6 + place * 2]
+    add(one, not isRaise and id, tokens, total, own, getLimits(ARGV[at + 7 + place * 2]).requests)
   end
-  add(own, not isRaise and id, tokens, total, time, true)
-  if isRaise then tokens, total = whole(tokens + heldTokens), whole(total + heldCost) else reset = ${minuteMs} end
-  leases['l:' .. id] = tokens .. ':' .. total .. ':' .. cap .. ':' .. y .. ':' .. (admitted or time) .. '\\n' .. table.concat(names, '\\n')
-  return reply(1, 0, cap, tokens, total)
+  add(own, not isRaise and id, tokens, total, own, true)
+  if isRaise then tokens, total = whole(tokens + heldTokens), whole(total + heldCost) else own.reset = ${minuteMs} end
+  leases['l:' .. id] = tokens .. ':' .. total .. ':' .. cap .. ':' .. own.dayText .. ':' .. (admitted or own.timeText) .. '\\n' .. names
+  return reply(own, 1, 0, cap, tokens, total)
 end
 
 local function admitAll(account, at)
   local starts, fields, next = {}, {'g', 'day', 'tokens', 'cost', 'at'}, at + 1
   for index = 1, ARGV[at] do
     starts[index], fields[index * 2 + 4], fields[index * 2 + 5] = next, 'l:' .. ARGV[next], 'x:' .. ARGV[next]
-    next = next + 12 + ARGV[next + 10] * 6
+    next = next + 9 + ARGV[next + 7] * 2
   end
   expire(account)
   local has = call('HMGET', account, unpack(fields))
@@ -170,17 +176,17 @@ local function admitAll(account, at)
   end
   local time, newest, before = max(now, has[5] - 0, has[2] * 86400000), has[5] - 0, has[2] - 0
   local own, scopes, leases = open(account, {has[1], has[2], has[3], has[4]}, max(before, floor(time / 86400000))), {}, {}
+  own.time, own.timeText, own.dayText, own.reset = time, whole(time), whole(own.day), newest + ${minuteMs} - time
   for index, start in ipairs(starts) do
     -- Another call of the same turn may be about the same request.
     local held = leases[fields[index * 2 + 4]] or has[index * 2 + 4]
-    local reply, field = admit(own, scopes, start, held, has[index * 2 + 5], time, newest, leases), ARGV[start + 11 + ARGV[start + 10] * 6]
+    local reply, field = admit(own, scopes, start, held, has[index * 2 + 5], leases), ARGV[start + 8 + ARGV[start + 7] * 2]
     if reply[1] == 1 and field ~= '' then reply[14] = call('HGET', account .. ':notes', field) end
     replies[#replies + 1] = reply
   end
-  local written = {}
+  local written, last = {}, 0
   for field, detail in pairs(leases) do
-    written[#written + 1] = field
-    written[#written + 1] = detail
+    written[last + 1], written[last + 2], last = field, detail, last + 2
   end
   write(own, 'at', #own.minute > 0 and time or newest, unpack(written))
   for _, one in pairs(scopes) do

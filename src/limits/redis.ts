@@ -363,26 +363,25 @@ function toValues(
 ): string[] {
   return [
     requestId,
-    whole(limits.requestsPerMinute),
-    whole(limits.concurrentRequests),
-    whole(limits.dailyTokens),
-    whole(limits.dailyCostMicrocents),
+    toLimits({ ...limits, monthlyCostMicrocents: null }),
     ...amounts,
     String(scopes.length),
-    ...scopes.flatMap(scopeValues),
+    ...scopes.flatMap(scope => [getCounterName(scope), toLimits(scope.limits)]),
     getNoteField(conversation),
   ]
 }
 
-function scopeValues(scope: Scope): string[] {
-  const { requestsPerMinute, concurrentRequests, dailyTokens, dailyCostMicrocents, monthlyCostMicrocents } =
-    scope.limits
-  const limits = [requestsPerMinute, concurrentRequests, dailyTokens, dailyCostMicrocents, monthlyCostMicrocents]
-  return [getCounterName(scope), ...limits.map(orEmpty)]
-}
-
-/** Empty = unlimited. */
-const orEmpty = (limit: number | null) => (limit === null ? '' : whole(limit))
+/** Returns limits in the form of the script; empty = unlimited. */
+const toLimits = (limits: Omit<Scope['limits'], 'since'>) =>
+  [
+    limits.requestsPerMinute,
+    limits.concurrentRequests,
+    limits.dailyTokens,
+    limits.dailyCostMicrocents,
+    limits.monthlyCostMicrocents,
+  ]
+    .map(limit => (limit === null ? '' : whole(limit)))
+    .join(':')
 
 /** Returns the UTC day of `at`, the time of Redis, and when it ends by the clock of this process. */
 function toDayCounters(at: number, now: number): Pick<StatusCounters, 'day' | 'dayEndsAt'> {
