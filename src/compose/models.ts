@@ -28,7 +28,7 @@ import type { ConfiguredProvider } from '../providers/configured-provider.ts'
 import { modelsUrl } from '../providers/openai/request.ts'
 import { completeInternally, findModelBreach } from '../request/internal-completion.ts'
 import type { Simulator } from '../simulator/simulator.ts'
-import { createModeration, createReloadableModeration, type Moderation } from '../text/moderation/layers/moderation.ts'
+import { createModeration, type Moderation, type ModerationParts } from '../text/moderation/layers/moderation.ts'
 import { openPromptAnalyzer } from '../text/readers.ts'
 import { createTokenizer } from '../text/tokens/tokenizer.ts'
 import { createHop, createResolver } from '../web/hop.ts'
@@ -161,29 +161,25 @@ export function openContent(config: Config, parts: ContentParts, undo: AsyncDisp
   const readers = openPromptAnalyzer()
   const { read, explain, classifier } = readers
   const resolve = createResolver(config.serviceDeadlines.nameResolutionMs)
-  const open = (from: Config) =>
-    createModeration(
-      {
-        fetch: network.fetch,
-        hop: createHop({ fetch: network.fetch, resolve }),
-        monotonic: clock.monotonic,
-        after: clock.after,
-        log,
-        digests,
-        classifier,
-        findModelBreach: (name, demands) => findModelBreach(parts, name, demands),
-        complete: (model, system, user, signal) =>
-          completeInternally(
-            { ...parts, deadlines: from.deadlines },
-            model,
-            // Requests whose constraints exclude the model are rejected before.
-            { system, user, outputCap: longestJudgementTokens, demands: null },
-            signal,
-          ),
-      },
-      from.moderation,
-    )
-  const moderation = createReloadableModeration(open(config))
+  const moderationParts = (from: Config): ModerationParts => ({
+    fetch: network.fetch,
+    hop: createHop({ fetch: network.fetch, resolve }),
+    monotonic: clock.monotonic,
+    after: clock.after,
+    log,
+    digests,
+    classifier,
+    findModelBreach: (name, demands) => findModelBreach(parts, name, demands),
+    complete: (model, system, user, signal) =>
+      completeInternally(
+        { ...parts, deadlines: from.deadlines },
+        model,
+        // Requests whose constraints exclude the model are rejected before.
+        { system, user, outputCap: longestJudgementTokens, demands: null },
+        signal,
+      ),
+  })
+  const moderation = createModeration(moderationParts(config), config.moderation)
   undo.defer(() => moderation.close())
   const web = openWeb(config, { ...parts, moderation })
   undo.defer(() => web.pages.close())
@@ -191,7 +187,7 @@ export function openContent(config: Config, parts: ContentParts, undo: AsyncDisp
   const replaceModeration = (next: Config) => {
     if (Bun.deepEquals(settings, next.moderation)) return
     settings = next.moderation
-    moderation.replace(open(next))
+    moderation.replace(moderationParts(next), settings)
   }
   const prompts = createAnalysisCache(readers, digests)
   return { content: { tokenizer, read, explain, moderation, web, prompts }, replaceModeration }

@@ -19,7 +19,7 @@ import { type EnhanceDeps, enhance, planRequestEnhancement } from './enhance.ts'
 import { type EnrichDeps, enrich, getOffer } from './enrich.ts'
 import { findHedging, race, startHedging } from './hedge.ts'
 import { emptyAnswer, judge } from './judge.ts'
-import { type ModerateDeps, moderate, moderateEmbedded, type ScreenAheadDeps, screenAhead } from './moderate.ts'
+import { type ModerateDeps, moderate, moderateEmbedded } from './moderate.ts'
 import { planEmbeddings } from './plan-embeddings.ts'
 import { type AdmittedRequest, findFailure, Progress } from './progress.ts'
 import { joinDemands } from './routing/constrained.ts'
@@ -35,7 +35,6 @@ export type AnswerDeps = RouteDeps &
   RulesDeps &
   PlanDecisionsDeps &
   AdmitDeps &
-  ScreenAheadDeps &
   ModerateDeps &
   EnhanceDeps &
   EnrichDeps &
@@ -157,11 +156,9 @@ export async function answer(
     }
     const { plan } = admitted
     stages.moderate = clock.monotonic()
-    await screenAhead(deps, question, request.signal)
-    const screened =
-      question.embedding === undefined
-        ? moderate(deps, question, request)
-        : await moderateEmbedded(deps, question, question.embedding, request)
+    const screened = await (question.embedding === undefined
+      ? moderate(deps, question, request)
+      : moderateEmbedded(deps, question, question.embedding, request))
     const { signal, secrets } = screened
     stages.enhance = clock.monotonic()
     const enhanced = await enhance(deps, screened, { requestId, request: question, plan, enhancement })

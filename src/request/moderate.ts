@@ -5,11 +5,12 @@ import { abortError, createRequestAbort, type RequestAbortSignal } from '../core
 import { partTexts } from '../core/chat/request-texts.ts'
 import { collectDefinitions, mapDefinitionTexts } from '../core/chat/tool-definitions.ts'
 import { constraintsUnmet } from '../core/policy/constraints.ts'
-import type { Clock, Log } from '../core/ports.ts'
+import type { Log } from '../core/ports.ts'
 import { GatewayError } from '../core/validation/errors.ts'
 import type { Moderation } from '../text/moderation/layers/moderation.ts'
 import { type DetectedSecret, detectSecrets, maskSecrets } from '../text/moderation/secret-detection.ts'
-import { charactersPerTurn, createPacer, nextTurn, type Verdict } from '../text/moderation/text-moderator.ts'
+import { createPacer, nextTurn, type Steps } from '../text/moderation/text-moderator.ts'
+import type { Verdict } from '../text/moderation/verdict.ts'
 
 declare const screened: unique symbol
 
@@ -31,32 +32,34 @@ export type ModeratedRequest = {
 }
 
 export type ModerateDeps = {
-  readonly moderation: Pick<Moderation, 'screenMessages' | 'embeddedSteps' | 'moderation' | 'secrets'>
+  readonly moderation: Pick<Moderation, 'screenSteps' | 'embeddedSteps' | 'moderation' | 'secrets'>
   readonly log: Pick<Log, 'warn'>
 }
 
 /**
  * Moderates the whole conversation and not only its last message: an instruction may be in an earlier turn, in a tool's
- * result, or in a tool's definition from another source. Throws `content_blocked` with the layer and category. Does not
- * wait for the external moderation: the request continues meanwhile and ends at a blocking verdict.
+ * result, or in a tool's definition from another source. Throws `content_blocked` with the layer and category. Lets other
+ * requests run between the pieces of a long one. Does not wait for the external moderation: the request continues meanwhile
+ * and ends at a blocking verdict.
  */
-export function moderate(
+export async function moderate(
   deps: ModerateDeps,
   chatRequest: ChatRequest,
   request: { readonly id: string; readonly signal: RequestAbortSignal },
-): ModeratedRequest {
+): Promise<ModeratedRequest> {
   const { moderation } = deps
   refuseScreening(deps, chatRequest)
   const kinds = new Set<string>()
-  const screen = (param: Param, parts: readonly (Message | PromptDefinition)[]) => {
-    const screening = moderation.screenMessages(parts)
+  const getVerdict = createRequestPacer(request.signal)
+  const screen = async (param: Param, parts: readonly (Message | PromptDefinition)[]) => {
+    const screening = await getVerdict(moderation.screenSteps(parts))
     if (screening.verdict === 'block') throw blockedBy(param, screening)
     if (screening.secrets.length > 0 && moderation.secrets === 'block') throw secretsFound(param, screening.secrets)
     for (const kind of screening.secrets) kinds.add(kind)
   }
-  screen('messages', chatRequest.messages)
+  await screen('messages', chatRequest.messages)
   const definitions = collectDefinitions(chatRequest)
-  for (const definition of definitions) screen(definition.param, [definition])
+  for (const definition of definitions) await screen(definition.param, [definition])
   const secrets = reportSecrets(deps, kinds, request.id)
   const clean = moderation.secrets === 'mask' && secrets.length > 0 ? masking(chatRequest) : chatRequest
   // The text that was checked here, or the masked one.
@@ -64,6 +67,14 @@ export function moderate(
   const texts = [...clean.messages.flatMap(partTexts), ...asked.flatMap(partTexts)].filter(text => text.trim() !== '')
   const { signal, verdict } = startExternalModeration(moderation, texts, request)
   return { request: clean, secrets, signal, verdict } as ModeratedRequest
+}
+
+/** Returns a function that runs steps of one request: in between, others run. Throws the error of an abort. */
+function createRequestPacer(signal: RequestAbortSignal): <Result>(steps: Steps<Result>) => Promise<Result> {
+  return createPacer(async () => {
+    await nextTurn()
+    if (signal.aborted) throw abortError(signal)
+  })
 }
 
 /** Writes a warning with the kinds of secrets, if there are any, and returns them. */
@@ -91,7 +102,7 @@ export async function moderateEmbedded(
   const kinds = new Set<string>()
   const inputs: EmbeddingInput[] = []
   const texts: string[] = []
-  const getVerdict = createPacer(nextTurn)
+  const getVerdict = createRequestPacer(request.signal)
   for (const [index, text] of embedding.texts.entries()) {
     const place = inputPlace(embedding, index)
     const verdict = await getVerdict(moderation.embeddedSteps(text))
@@ -227,31 +238,5 @@ function blockedMessage(place: string, category: string): string {
       return `${place} contains a secret such as an API key or card number. Remove it and rotate the secret.`
     default:
       return `${place} requests content that this service blocks (see \`category\`). Change the request.`
-  }
-}
-
-export type ScreenAheadDeps = {
-  readonly moderation: Pick<Moderation, 'screenSteps'>
-  readonly clock: Pick<Clock, 'sleep'>
-}
-
-/**
- * Moderates a long request in parts, and a long text in pieces, and lets other requests run in between. Moderation caches clean parts,
- * so the final check of the whole request is then fast. Throws the error of the first blocked part, since that check would read the
- * part again at once, and that of an abort.
- */
-export async function screenAhead(
-  { moderation, clock }: ScreenAheadDeps,
-  request: ChatRequest,
-  signal: RequestAbortSignal,
-): Promise<void> {
-  if (request.bodyCharacters <= charactersPerTurn) return
-  const getVerdict = createPacer(async () => {
-    await clock.sleep(0)
-    if (signal.aborted) throw abortError(signal)
-  })
-  for (const part of [...request.messages, ...collectDefinitions(request)]) {
-    const verdict = await getVerdict(moderation.screenSteps(part))
-    if (verdict.verdict === 'block') throw blockedBy(part.role === 'definition' ? part.param : 'messages', verdict)
   }
 }

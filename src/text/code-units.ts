@@ -10,6 +10,8 @@ export const blockUnits = 8_192
 export const units = new Uint16Array(blockUnits + 1)
 const bytes = Buffer.from(units.buffer)
 
+const fewUnits = 24
+
 let loaded = ''
 let loadedFrom = 0
 let loadedCount = 0
@@ -22,7 +24,9 @@ export function loadUnits(text: string, from = 0): number {
   if (from === loadedFrom && text === loaded) return loadedCount
   const most = Math.min(text.length, from + blockUnits)
   const to = most < text.length && isHighSurrogate(text.charCodeAt(most - 1)) ? most - 1 : most
-  bytes.write(from === 0 && to === text.length ? text : text.slice(from, to), 0, 'utf16le')
+  // The tokens of a stream are too short for a native call.
+  if (to - from <= fewUnits) for (let at = from; at < to; at++) units[at - from] = text.charCodeAt(at)
+  else bytes.write(from === 0 && to === text.length ? text : text.slice(from, to), 0, 'utf16le')
   loaded = text
   loadedFrom = from
   loadedCount = to - from

@@ -8,8 +8,7 @@ import { createHarmClassifier } from '../../src/text/harm/harm-classifier.ts'
 import { buildHostSet, longestCovered } from '../../src/text/hosts/host-set.ts'
 import { OutputModerator } from '../../src/text/moderation/output-moderator.ts'
 import { detectSecrets } from '../../src/text/moderation/secret-detection.ts'
-import type { StreamingRules } from '../../src/text/moderation/streaming-moderator.ts'
-import { containsBlockedHost } from '../../src/text/moderation/text-moderator.ts'
+import { containsBlockedHost, type OutputLayers } from '../../src/text/moderation/verdict.ts'
 import { compileRules, findBlockingRule, moderationRules } from '../../src/text/rules/pattern-rules.ts'
 import { user } from '../harness/ask.ts'
 import { moderationFor } from '../text/moderation/layers/support.ts'
@@ -29,7 +28,7 @@ listed.read(
 listed.endList()
 const sets = [listed.finish(), listed.finish()]
 const hosts = { isBlocked: (host: string) => longestCovered(sets, host) > 0 }
-const unheard: StreamingRules = {
+const unheard: OutputLayers = {
   rules,
   hosts,
   answer: () => ({ category: null, score: 0 }),
@@ -48,7 +47,7 @@ const layers: Readonly<Record<string, (text: string) => unknown>> = {
   'prompt, all layers': text => moderation.screenMessages([user(text)]),
 }
 
-function answered(of: StreamingRules, text: string) {
+function answered(of: OutputLayers, text: string) {
   const screen = new OutputModerator(of, null)
   screen.take([
     { type: 'text', choice: 0, text },

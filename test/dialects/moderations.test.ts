@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { toModerationResult } from '../../src/dialects/moderations/routes.ts'
-import { allowVerdict, blockVerdict } from '../../src/text/moderation/text-moderator.ts'
+import { allowVerdict, blockVerdict } from '../../src/text/moderation/verdict.ts'
 import { newAccount } from '../harness/account.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 

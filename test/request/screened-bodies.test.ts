@@ -340,26 +340,24 @@ const moderation = moderationFor({
 })
 const deps: ModerateDeps = { moderation, log: { warn() {} } }
 
-function isBlocked(request: ChatRequest): boolean {
-  try {
-    moderate(deps, request, { id: 'req_1', signal: new AbortController().signal })
-    return false
-  } catch {
-    return true
-  }
+function isBlocked(request: ChatRequest): Promise<boolean> {
+  return moderate(deps, request, { id: 'req_1', signal: new AbortController().signal }).then(
+    () => false,
+    () => true,
+  )
 }
 
-test('moderate: blocks a canary in each place from which it reaches a provider', () => {
+test('moderate: blocks a canary in each place from which it reaches a provider', async () => {
   let reached = 0
   const passed: string[] = []
-  fc.assert(
-    fc.property(written, item => {
+  await fc.assert(
+    fc.asyncProperty(written, async item => {
       const request = requestWith(item, canary)
       // A model's output is read as it is written: decoding it would block its own words.
       if (request === null || (item.isBase64 && outputs.test(item.place.path.join('.')))) return
       if (!sentBodies(request).some(body => spellings(canary).some(text => body.includes(text)))) return
       reached++
-      if (!isBlocked(request)) passed.push(JSON.stringify(item))
+      if (!(await isBlocked(request))) passed.push(JSON.stringify(item))
     }),
     { numRuns: 1_500 },
   )
@@ -369,11 +367,11 @@ test('moderate: blocks a canary in each place from which it reaches a provider',
 
 test.each(['headers', 'authorization', 'signature', 'encrypted_content', 'defer_loading'])(
   'moderate: reads arguments of a call whose name is %s elsewhere',
-  key => {
+  async key => {
     const args = key === 'defer_loading' ? { [key]: true, a: canary } : { [key]: canary }
     const [user] = gemini.contents
     const call = { role: 'model', parts: [{ functionCall: { name: 'f', args } }] }
-    expect(isBlocked(parsed('gemini', { contents: [user, call, user] }, new Headers()))).toBe(true)
+    expect(await isBlocked(parsed('gemini', { contents: [user, call, user] }, new Headers()))).toBe(true)
   },
 )
 

@@ -82,7 +82,7 @@ const costly = {
 test.each(Object.entries(costly))('screenSteps: reads at most one piece per step of %s', (_, text) => {
   const user: Message = { role: 'user', content: [{ type: 'text', text }], name: null }
   for (const message of [user, { role: 'tool', callId: 'c', text } as const]) {
-    const steps = moderationFor().screenSteps(message)
+    const steps = moderationFor().screenSteps([message])
     const read: number[] = []
     for (let step = steps.next(); step.done !== true; step = steps.next()) read.push(step.value)
     expect(Math.max(...read)).toBeLessThanOrEqual(longestPiece)

@@ -2,7 +2,7 @@ import type { Message, PromptDefinition } from '../chat/chat.ts'
 import { messageNames, messageTexts } from '../chat/request-texts.ts'
 import { remembered } from './recent-map.ts'
 
-/** Turns of a conversation read as one text (`text/moderation/turns.ts`). */
+/** Turns of a conversation read as one text (`text/moderation/text-moderator.ts`). */
 type JoinedTurns = { readonly role: 'turns'; readonly text: string }
 
 /** Values that have a digest. */

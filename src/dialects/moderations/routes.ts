@@ -9,7 +9,8 @@ import { enforceAccountLimit } from '../../http/rate-limits.ts'
 import { policies, withRouteDocs } from '../../http/route-docs.ts'
 import { namedSchema, share, text } from '../../http/schemas.ts'
 import type { Moderation } from '../../text/moderation/layers/moderation.ts'
-import { createPacer, nextTurn, type Verdict } from '../../text/moderation/text-moderator.ts'
+import { createPacer, nextTurn } from '../../text/moderation/text-moderator.ts'
+import type { Verdict } from '../../text/moderation/verdict.ts'
 
 /** Converts verdicts of the gateway's moderation into results of OpenAI's API. */
 
@@ -191,7 +192,7 @@ async function moderate(
     characters += text.length
     for (; counted < characters; counted += charactersPerShare) await countShare()
     const message: Message = { role: 'user', content: [{ type: 'text', text }], name: null }
-    const verdict = await getVerdict(screenSteps(message))
+    const verdict = await getVerdict(screenSteps([message]))
     const holdsSecrets = secrets === 'block' && verdict.secrets.length > 0
     results.push(toModerationResult(verdict, holdsSecrets))
   }

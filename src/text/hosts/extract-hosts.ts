@@ -4,7 +4,7 @@
  * text in other scripts. Ignores text after `?` or `#` of a URL. Linear: candidates are found by their dots and read
  * once outward.
  */
-import { isDigit } from '../code-units.ts'
+import { filledTable, isDigit, unitCount } from '../code-units.ts'
 import { readSigns, textSigns } from '../signs.ts'
 import { isNameUnit, isOfName, isWideDot, mapIdna, normalizeHostname } from './hostname.ts'
 
@@ -248,3 +248,49 @@ const stays = Uint8Array.from({ length: 128 }, (_, code) => (/[\w./\\?#:@-]/.tes
 function staysInUrl(code: number): boolean {
   return code < 128 ? stays[code] === 1 : code <= 0x10ffff && isOfName(code > 0xffff ? 0xd800 : code)
 }
+
+/** Texts that still grow: what may be, or may become, a host in any notation. */
+
+/** What a unit is to an address: `sign` does not indicate one on its own, and `letterW` only beside another, as in `www`. */
+export const addressMark = { ordinary: 0, space: 1, dot: 2, hostMark: 3, bracket: 4, sign: 5, letterW: 6 } as const
+
+const markedUnits = [
+  [addressMark.space, ' \n\t\r'],
+  [addressMark.dot, '.'],
+  [addressMark.hostMark, '%&\\'],
+  [addressMark.bracket, '[({<'],
+  [addressMark.letterW, 'wW'],
+  [addressMark.sign, '/'],
+] as const
+
+/** What ends a word, and what may make an address of one, by UTF-16 unit. */
+export const addressMarks = filledTable(new Uint8Array(unitCount), code => {
+  if (code > 127) return isWideDot(code) ? addressMark.hostMark : addressMark.ordinary
+  const character = String.fromCharCode(code)
+  return markedUnits.find(([, units]) => units.includes(character))?.[0] ?? addressMark.ordinary
+})
+
+/** A token that may still become a URL: it has a scheme, or a dot followed by text. */
+export const mayBecomeHost =
+  /:\\?\/|\.[^.\s]|^www\.?$|[[({<]dot[\])}>]|[[({]\.[\])}a-z]|%2|&(?:#|period;|shy;|zw)|\\(?:[./]|u00|x[2-7])|[a-z\d-][。．｡․﹒][a-z\d]/i
+
+/** Returns a text up to the last mark that ends a host. Later text may still become part of another. */
+export function untilHostEnd(text: string): string {
+  let end = text.length
+  while (end > 0 && !hostEnds.includes(text.charAt(end - 1))) end--
+  return text.slice(0, end)
+}
+
+const hostEnds = '/\\?#&"\'<>`|,;'
+/** A spelled-out dot with blanks around it joins several tokens into one host. */
+export const spelledDot = /[\s[({<]dot[\s\])}>]|[[({] ?\. ?[\])}]/i
+
+/** Such a dot as a separate token, with the blank before it. */
+export const dotAlone = /^\s?(?:dot|[[({<]dot[\])}>]|[[({]\.[\])}])$/i
+
+/** Returns false for most words, by their length and last unit. */
+export function mayBeDot(length: number, last: number, hasBracket: boolean): boolean {
+  return length <= (hasBracket ? 6 : 4) && dotEnds.includes(String.fromCharCode(last))
+}
+
+const dotEnds = 'tT])}>'

@@ -1,40 +1,34 @@
 /**
- * Moderates an output while it is generated, each of its texts with its own `StreamingModerator`. The text of a JSON
- * response is collected and checked once.
+ * Moderates an output while it is generated, each of its texts with its own `OutputText`. The text of a JSON response is
+ * collected and checked once.
  */
 
 import type { StreamMode } from '../../core/chat/chat.ts'
 import { type ChatEvent, isSameText, isTextDelta, type TextDelta } from '../../core/chat/chat-events.ts'
-import {
-  createStreamingModerator,
-  isSurelyClean,
-  type StreamingModerator,
-  type StreamingRules,
-} from './streaming-moderator.ts'
-import type { Verdict } from './text-moderator.ts'
+import { judgeOutput, OutputText } from './output-text.ts'
+import type { OutputLayers, Verdict } from './verdict.ts'
+
+/** One text of a response; `shape`: its newest event, as a template for the events sent. */
+type Lane = { shape: TextDelta; readonly text: OutputText }
 
 /**
  * Screens one response; `mode` null = a JSON response, of which nothing is sent before its end. A class, because closures
  * would be created again for each response.
  */
 export class OutputModerator {
-  private readonly rules: StreamingRules
-  private readonly mode: StreamMode | null
-  private readonly lanes = new Map<string, Held>()
+  private readonly lanes = new Map<string, Lane>()
   /** The text of the newest delta; the next delta nearly always continues it. */
-  private newest: Held | null = null
+  private newest: Lane | null = null
   private readonly choices = [0]
   private refusal: Verdict | null = null
   private hasShown = false
-  /** True after a text has ended: later texts are judged in its context. */
-  private hasEnded = false
   /** Citations of text that may still be held back. */
   private citations: Extract<ChatEvent, { type: 'citation' }>[] = []
 
-  constructor(rules: StreamingRules, mode: StreamMode | null) {
-    this.rules = rules
-    this.mode = mode
-  }
+  constructor(
+    private readonly layers: OutputLayers,
+    private readonly mode: StreamMode | null,
+  ) {}
 
   /** Returns the blocking verdict; null = none so far. */
   hit(): Verdict | null {
@@ -50,7 +44,7 @@ export class OutputModerator {
 
   /** Returns the events of a batch that may be sent now; none after a block. */
   take(batch: readonly ChatEvent[]): readonly ChatEvent[] {
-    if (this.hit() !== null) return []
+    if (this.refusal !== null) return []
     const out: ChatEvent[] = []
     for (const event of batch) {
       if (isTextDelta(event)) this.takeText(event, out)
@@ -64,67 +58,45 @@ export class OutputModerator {
   }
 
   private takeText(event: TextDelta, out: ChatEvent[]): void {
-    if (this.newest === null || !isSameText(this.newest.shape, event)) this.endOther(event, out)
-    if (this.hit() === null) this.pushText(event, out)
-  }
-
-  /** An event that ends or interrupts a text also ends its last word and sentence. */
-  private takeOther(event: ChatEvent, out: ChatEvent[]): void {
-    if (event.type === 'finish') this.finish(out)
-    if (event.type === 'tool_call' || event.type === 'reasoning_end' || event.type === 'provider_item') {
-      this.hasEnded = true
-      this.flush(out)
+    let lane = this.newest
+    if (lane === null || !isSameText(lane.shape, event)) {
+      this.endOther(event, out)
+      if (this.refusal !== null) return
+      lane = this.getLane(event)
+      this.newest = lane
     }
-    if (event.type === 'citation') this.citations.push(event)
-    else if (this.hit() === null) out.push(event)
-  }
-
-  private pushText(event: TextDelta, out: ChatEvent[]): void {
-    const held = this.getHeld(event)
+    lane.shape = event
     if (this.mode === null) {
-      held.waiting += event.text
+      lane.text.add(event.text)
       return
     }
-    held.lane ??= createStreamingModerator(this.rules)
-    const { lane } = held
     const isFirst = this.mode === 'buffered' && !this.hasShown
-    const text = lane.push(event.text, this.isEager(event) || isFirst)
+    const text = lane.text.push(event.text, isFirst || this.isEager(event))
     if (text !== '') {
       out.push(text === event.text ? event : { ...event, text })
       this.hasShown = true
     }
-    this.refusal = lane.hit()
+    this.refusal = lane.text.hit
   }
 
-  private getHeld(event: TextDelta): Held {
-    const { newest } = this
-    const held = newest !== null && isSameText(newest.shape, event) ? newest : this.found(event)
-    this.newest = held
-    held.shape = event
-    return held
+  /** An event that ends or interrupts a text also ends its last word and sentence. */
+  private takeOther(event: ChatEvent, out: ChatEvent[]): void {
+    const { type } = event
+    if (type === 'finish' || type === 'tool_call' || type === 'reasoning_end' || type === 'provider_item')
+      this.flush(out)
+    if (type === 'citation') this.citations.push(event)
+    else if (this.refusal === null) out.push(event)
   }
 
-  private found(event: TextDelta): Held {
+  private getLane(event: TextDelta): Lane {
     const key = event.type === 'tool_arguments' ? `${event.choice} ${event.index}` : `${event.choice} ${event.type}`
-    let held = this.lanes.get(key)
-    if (held === undefined) {
-      held = { shape: event, waiting: '', lane: null }
-      this.lanes.set(key, held)
+    let lane = this.lanes.get(key)
+    if (lane === undefined) {
+      lane = { shape: event, text: new OutputText(this.layers) }
+      this.lanes.set(key, lane)
       if (!this.choices.includes(event.choice)) this.choices.push(event.choice)
     }
-    return held
-  }
-
-  /** Ends the texts of an answer. The one of a JSON answer that is nothing else is mostly found clean as a whole. */
-  private finish(out: ChatEvent[]): void {
-    const [held] = this.lanes.values()
-    const whole = held?.shape.type === 'text' && this.lanes.size === 1 && !this.hasEnded ? held.waiting : ''
-    this.hasEnded = true
-    if (held === undefined || whole === '' || !isSurelyClean(this.rules, whole)) return void this.flush(out)
-    this.lanes.clear()
-    this.newest = null
-    out.push({ ...held.shape, text: whole })
-    this.cite(out)
+    return lane
   }
 
   /**
@@ -132,20 +104,18 @@ export class OutputModerator {
    * the next begins, and remains its context.
    */
   private endOther(next: TextDelta, out: ChatEvent[]): void {
-    for (const [key, held] of this.lanes) {
-      if (held.shape.choice !== next.choice) continue
-      if (held.shape.type === next.type) {
-        if (next.type !== 'text' || isSameText(held.shape, next)) continue
-        this.hasEnded = true
-      } else this.lanes.delete(key)
-      this.endLane(held, out)
+    for (const [key, lane] of this.lanes) {
+      if (lane.shape.choice !== next.choice) continue
+      if (lane.shape.type !== next.type) this.lanes.delete(key)
+      else if (next.type !== 'text' || isSameText(lane.shape, next)) continue
+      this.endLane(lane, out)
     }
     this.cite(out)
   }
 
   /** Sends everything that was held back and is clean now. */
   private flush(out: ChatEvent[]): void {
-    for (const held of this.lanes.values()) this.endLane(held, out)
+    for (const lane of this.lanes.values()) this.endLane(lane, out)
     this.cite(out)
   }
 
@@ -158,24 +128,14 @@ export class OutputModerator {
     for (const event of citations) {
       const { url, title, quote } = event.source
       // Apart: words of one text would excuse another, as within a sentence.
-      if (![url, title, quote].some(text => text != null && this.isBlocked(text))) out.push(event)
+      if (![url, title, quote].some(text => text != null && judgeOutput(this.layers, text) !== null)) out.push(event)
     }
   }
 
-  private isBlocked(text: string): boolean {
-    if (isSurelyClean(this.rules, text)) return false
-    const lane = createStreamingModerator(this.rules)
-    lane.end(true, text)
-    return lane.hit() !== null
-  }
-
-  private endLane(held: Held, out: ChatEvent[]): void {
-    const { shape, waiting } = held
-    held.lane ??= createStreamingModerator(this.rules)
-    held.waiting = ''
-    const text = held.lane.end(this.isEager(shape), waiting)
-    if (text !== '') out.push({ ...shape, text })
-    this.refusal ??= held.lane.hit()
+  private endLane({ shape, text }: Lane, out: ChatEvent[]): void {
+    const rest = text.finish(this.isEager(shape))
+    if (rest !== '') out.push({ ...shape, text: rest })
+    this.refusal ??= text.hit
   }
 
   private isEager({ type }: TextDelta): boolean {
@@ -188,13 +148,4 @@ export class OutputModerator {
       out.push({ type: 'finish', choice, reason: 'content_filter' })
     }
   }
-}
-
-type Held = {
-  /** The newest event of this text, as a template for the events sent. */
-  shape: TextDelta
-  /** Collected text of a JSON response, checked only at the end and usually as a whole. */
-  waiting: string
-  /** Null until the text must be checked. */
-  lane: StreamingModerator | null
 }

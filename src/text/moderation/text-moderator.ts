@@ -6,26 +6,12 @@ import { parseUntrustedJson } from '../../core/validation/untrusted-json.ts'
 import { getPieces, isLong } from '../code-units.ts'
 import { deobfuscatedVariants } from '../disguises/deobfuscate.ts'
 import type { HarmClassifier } from '../harm/harm-classifier.ts'
-import { extractHosts } from '../hosts/extract-hosts.ts'
-import { findBlockingRule, type ModerationRule, type ModerationRules, type TextKind } from '../rules/pattern-rules.ts'
+import { findBlockingRule, type TextKind } from '../rules/pattern-rules.ts'
+import { getUserText } from '../segments/conversation.ts'
 import { getSegments } from '../segments/segments.ts'
+import { judgeOutput } from './output-text.ts'
 import { secretKindSteps } from './secret-detection.ts'
-import { joinedTurns } from './turns.ts'
-
-type ModerationLayer = 'patterns' | 'classifier' | 'urls'
-
-/** Result of moderating a text. `score` is the classifier's (0–1), whichever layer blocked. */
-export type Verdict = {
-  readonly verdict: 'allow' | 'block'
-  readonly layer: ModerationLayer | null
-  readonly category: string | null
-  readonly score: number
-  /** ID of the blocking rule, for the operator; null = another layer blocked. */
-  readonly rule: string | null
-}
-
-/** Lookup of hosts that texts must not link to. */
-export type BlockedHosts = { isBlocked(host: string): boolean }
+import { allowed, allowVerdict, blockVerdict, containsBlockedHost, type OutputLayers, type Verdict } from './verdict.ts'
 
 /** The verdict on messages or definitions, and the kinds of the secrets in them. */
 export type Screening = Verdict & { readonly secrets: readonly string[] }
@@ -40,13 +26,13 @@ export type TextModerator = {
    * thousand times as long as a prompt.
    */
   embeddedSteps(text: string): Steps
-  /** Judges one message or definition piece by piece. A clean one is known afterwards. */
-  screenSteps(part: Message | PromptDefinition): Steps<Screening>
   /**
-   * Judges a conversation and definitions: returns the first block, or the highest score. Text that the model reads, such as
-   * a tool result, is blocked for instructions in it, not for its topics. Definitions of tools and schemas skip the
-   * classifier: it was trained on requests, and "Runs a command" or "Transfers money" look like requests to it.
+   * Judges a conversation and definitions piece by piece: returns the first block, or the highest score. Text that the model
+   * reads, such as a tool result, is blocked for instructions in it, not for its topics. Definitions of tools and schemas
+   * skip the classifier: it was trained on requests, and "Runs a command" or "Transfers money" look like requests to it.
    */
+  screenSteps(messages: readonly (Message | PromptDefinition)[]): Steps<Screening>
+  /** The same at once. */
   screenMessages(messages: readonly (Message | PromptDefinition)[]): Screening
 }
 
@@ -62,18 +48,15 @@ export type CleanTexts = {
 /** How a text is judged: as a request, as text that a model reads, by the rules of requests, by those of data, or as an output. */
 type TextSort = TextKind | 'definition' | 'embedded' | 'output'
 
+/** The layers in process that judge prompts and outputs, and what they found clean. */
+export type TextLayers = OutputLayers & Pick<HarmClassifier, 'prompt'> & { readonly known: CleanTexts }
+
 /**
  * Creates a text moderator. An assistant message is judged like an output, so that an output that was sent is not
  * blocked when it returns as history.
  */
-export function createTextModerator(options: {
-  readonly rules: ModerationRules
-  readonly hosts: BlockedHosts
-  readonly classify: HarmClassifier['prompt']
-  readonly answer: (text: string) => Verdict
-  readonly known: CleanTexts
-}): TextModerator {
-  const { rules, hosts, classify, answer, known } = options
+export function createTextModerator(layers: TextLayers): TextModerator {
+  const { rules, hosts, prompt: classify, known } = layers
 
   const byTopic = (text: string): Verdict => {
     const { category, score } = classify(text)
@@ -125,7 +108,7 @@ export function createTextModerator(options: {
   /** Yields the verdict on each reading of a text, and its characters. */
   function* verdicts(text: string, sort: Exclude<TextSort, 'prompt'>): Generator<readonly [Verdict, number], void> {
     for (const piece of getPieces(text)) {
-      if (sort === 'output') yield [answer(piece), piece.length]
+      if (sort === 'output') yield [judgeOutput(layers, piece) ?? allowVerdict, piece.length]
       else
         for (const scan of [piece, ...deobfuscatedVariants(piece)])
           yield [byRules(scan, sort === 'definition' ? 'prompt' : sort), scan.length]
@@ -162,27 +145,29 @@ export function createTextModerator(options: {
     return screening(verdict, verdict.score, secrets)
   }
 
+  function* screenSteps(messages: readonly (Message | PromptDefinition)[]): Steps<Screening> {
+    let verdict: Verdict = allowVerdict
+    const secrets = new Set<string>()
+    for (const message of messages) {
+      const result = yield* partSteps(message)
+      if (result.verdict === 'block') return result
+      for (const kind of result.secrets) secrets.add(kind)
+      verdict = louder(verdict, result)
+    }
+    for (const text of joinedTurns(messages)) {
+      const turns = { role: 'turns', text } as const
+      if (known.find(turns) !== null) continue
+      const item = byAll(text)
+      if (item.verdict === 'block') return screening(item, item.score, [])
+      known.keep(turns, { score: item.score, secrets: [] })
+    }
+    return screening(verdict, verdict.score, [...secrets])
+  }
+
   return {
-    screenSteps: partSteps,
+    screenSteps,
+    screenMessages: messages => getResult(screenSteps(messages)),
     embeddedSteps: text => textSteps(text, 'embedded'),
-    screenMessages(messages) {
-      let verdict: Verdict = allowVerdict
-      const secrets = new Set<string>()
-      for (const message of messages) {
-        const result = getResult(partSteps(message))
-        if (result.verdict === 'block') return result
-        for (const kind of result.secrets) secrets.add(kind)
-        verdict = louder(verdict, result)
-      }
-      for (const text of joinedTurns(messages)) {
-        const turns = { role: 'turns', text } as const
-        if (known.find(turns) !== null) continue
-        const item = byAll(text)
-        if (item.verdict === 'block') return screening(item, item.score, [])
-        known.keep(turns, { score: item.score, secrets: [] })
-      }
-      return screening(verdict, verdict.score, [...secrets])
-    },
   }
 }
 
@@ -226,29 +211,6 @@ const sorts: Readonly<Record<Message['role'], TextSort>> = {
   assistant: 'output',
 }
 
-const allowed = (score: number): Verdict => ({ verdict: 'allow', layer: null, category: null, score, rule: null })
-export const allowVerdict = allowed(0)
-
-/** Returns a blocking verdict; `score` is the classifier's, 0–1. */
-export function blockVerdict(
-  layer: ModerationLayer,
-  category: string,
-  score: number,
-  rule: ModerationRule | null = null,
-): Verdict {
-  return { verdict: 'block', layer, category, score, rule: rule === null ? null : `${rule.id}: ${rule.reason}` }
-}
-
-/** Returns true if a text links to a blocked host in any notation. */
-export function containsBlockedHost(hosts: BlockedHosts, text: string): boolean {
-  let found = false
-  extractHosts(text, host => {
-    found = hosts.isBlocked(host)
-    return !found
-  })
-  return found
-}
-
 /** Returns the strings of a call's arguments: quoted in JSON, a text would look like a quotation. Their names are the client's. */
 function argumentTexts(json: string): string {
   const value = parseUntrustedJson(json)
@@ -280,3 +242,40 @@ function screening({ verdict, layer, category, rule }: Verdict, score: number, s
 function louder(verdict: Verdict, other: Verdict): Verdict {
   return other.verdict === 'block' || other.score > verdict.score ? other : verdict
 }
+
+/** Joins the turns of a user into one text, since a request may be split over several turns. */
+
+/** Number of a user's latest turns that are joined. */
+const mostTurns = 5
+/** Characters taken from the end of one turn and the start of the next, in UTF-16 units. */
+const mostBorder = 300
+/** Longer turns are not treated as fragments of one request. */
+const longestPiece = 200
+
+/** Returns each pair of adjacent user turns as one text, and all short turns as one text if there are more than two. */
+export function joinedTurns(messages: readonly (Message | PromptDefinition)[]): readonly string[] {
+  const turns: string[] = []
+  for (let at = messages.length - 1; at >= 0 && turns.length < mostTurns; at--) {
+    const message = messages[at]
+    if (message?.role !== 'user') continue
+    const text = getUserText(message)
+    if (text.trim() !== '') turns.unshift(text)
+  }
+  if (turns.length < 2) return []
+  const joined = turns.slice(1).flatMap((next, index) => {
+    const first = turns[index] ?? ''
+    return [`${withoutPause(first.slice(-mostBorder))} ${next.slice(0, mostBorder)}`]
+  })
+  const pieces = turns.filter(({ length }) => length <= longestPiece)
+  if (pieces.length > 2) joined.push(pieces.map(withoutPause).join(' '))
+  return joined
+}
+
+/** Removes trailing dots of a text that continues. */
+function withoutPause(text: string): string {
+  let end = text.length
+  while (end > 0 && pauses.has(text.charCodeAt(end - 1))) end--
+  return text.slice(0, end)
+}
+
+const pauses = new Set(Array.from(' \n\t…,;:-–—', mark => mark.charCodeAt(0)))

@@ -101,6 +101,14 @@ export function findWords(compiled: ModerationRules, text: string, kind: TextKin
   return broken
 }
 
+/** Returns true if an output refuses, warns or quotes before the words of a rule: they are talked about, not meant. */
+export function isReported(text: string): boolean {
+  return reporting.test(text.slice(-300))
+}
+
+const reporting =
+  /\b(?:can(?:no|['’])t|won['’]t|will not|unable|not able|sorry|refuse|decline|illegal|against|never|avoid|beware|do(?:n['’]t| not)|should(?:n['’]t| not)|example|phrase|called|such as|like)\b|["“”„`«»]|(?:^|\s)['‘]/i
+
 /** Returns the rule of a pattern; null if it does not count in such a text. */
 export function getRule({ rules, ruleTable }: ModerationRules, pattern: number, kind: TextKind): ModerationRule | null {
   const rule = rules[ruleTable[pattern] ?? -1]

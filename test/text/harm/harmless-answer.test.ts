@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { createHarmClassifier } from '../../../src/text/harm/harm-classifier.ts'
-import { createStreamingModerator } from '../../../src/text/moderation/streaming-moderator.ts'
+import { OutputText } from '../../../src/text/moderation/output-text.ts'
 import { compileRules } from '../../../src/text/rules/pattern-rules.ts'
 
 const classifier = createHarmClassifier()
@@ -9,9 +9,10 @@ const { answer, isHarmless } = classifier
 const rules = { rules: compileRules([]), hosts: { isBlocked: () => false }, answer, isHarmless }
 
 function isBlocked(text: string): boolean {
-  const moderator = createStreamingModerator(rules)
-  moderator.end(false, text)
-  return moderator.hit() !== null
+  const output = new OutputText(rules)
+  output.push(text, false)
+  output.finish(false)
+  return output.hit !== null
 }
 
 const vile = 'You are a worthless piece of shit, you stupid fucking whore, and I hope that you die.'

@@ -3,10 +3,10 @@ import fc from 'fast-check'
 import type { StreamMode } from '../../../src/core/chat/chat.ts'
 import type { ChatEvent } from '../../../src/core/chat/chat-events.ts'
 import { OutputModerator } from '../../../src/text/moderation/output-moderator.ts'
-import type { StreamingRules } from '../../../src/text/moderation/streaming-moderator.ts'
+import type { OutputLayers } from '../../../src/text/moderation/verdict.ts'
 import { compileRules } from '../../../src/text/rules/pattern-rules.ts'
 
-const rules: StreamingRules = {
+const rules: OutputLayers = {
   rules: compileRules([
     { id: 'titan', category: 'internal', reason: 'A secret project.', patterns: ['project titan'] },
     { id: 'recipe', category: 'weapons', reason: 'How it is made.', patterns: ['mix ~3 red ~2 blue powder'] },
@@ -201,6 +201,18 @@ test('output moderator: moderates arguments of tool calls', () => {
   expect(screened(['{"url":"https://', 'evil.exam', 'ple/a"}'], 'realtime', 'tool_arguments').filtered).toEqual([
     ['urls', 'malicious_url'],
   ])
+})
+
+test.each(modes)('output moderator: judges a text as one that a tool call interrupts (%s)', mode => {
+  const text = (piece: string): ChatEvent => ({ type: 'text', choice: 0, text: piece })
+  const call: ChatEvent = { type: 'tool_call', choice: 0, index: 0, id: 'call_1', name: 'look', signature: null }
+  const screen = new OutputModerator(rules, mode)
+  const out = [text('We call it Project '), call, call, text('Titan here.'), call].flatMap(event =>
+    screen.take([event]),
+  )
+  expect(out.map(event => ('text' in event ? event.text : event.type)).join('')).toBe(
+    'We call it Project tool_calltool_callfilteredfinish',
+  )
 })
 
 test('output moderator: sends an ordinary delta at once and complete in realtime mode', () => {

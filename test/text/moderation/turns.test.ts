@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import type { Message } from '../../../src/core/chat/chat.ts'
-import { joinedTurns } from '../../../src/text/moderation/turns.ts'
+import { joinedTurns } from '../../../src/text/moderation/text-moderator.ts'
 import { moderationFor } from './layers/support.ts'
 
 const moderation = moderationFor({}, { digests: null })

@@ -9,7 +9,8 @@ import type { Readable } from 'node:stream'
 import type { Clock, Log, Network } from '../../../core/ports.ts'
 import { buildHostSet, type HostSet, longestCovered } from '../../hosts/host-set.ts'
 import { normalizeHostname } from '../../hosts/hostname.ts'
-import { type BlockedHosts, nextTurn } from '../text-moderator.ts'
+import { nextTurn } from '../text-moderator.ts'
+import type { BlockedHosts } from '../verdict.ts'
 import builtIn from './built-in-hosts.json'
 
 type Blocklist = BlockedHosts & {

@@ -6,16 +6,8 @@ import { createRecentMap, type RecentMap } from '../../../core/text/recent-map.t
 import type { HarmClassifier } from '../../harm/harm-classifier.ts'
 import { compileRules, type ModerationRules, moderationRules } from '../../rules/pattern-rules.ts'
 import { OutputModerator } from '../output-moderator.ts'
-import type { StreamingRules } from '../streaming-moderator.ts'
-import {
-  allowVerdict,
-  type CleanText,
-  type CleanTexts,
-  containsBlockedHost,
-  createTextModerator,
-  type TextModerator,
-  type Verdict,
-} from '../text-moderator.ts'
+import { type CleanText, type CleanTexts, createTextModerator, type TextModerator } from '../text-moderator.ts'
+import { containsBlockedHost } from '../verdict.ts'
 import { type BlocklistDeps, openBlocklist } from './blocklist.ts'
 import { createExternalModeration, type ExternalModeration, type ModerationDeps } from './external-moderation.ts'
 import type { ModerationOptions } from './settings.ts'
@@ -32,6 +24,8 @@ export type Moderation = TextModerator & {
   readonly ready: Promise<void>
   /** Returns counters for metrics since the start, without content. */
   figures(): ModerationStats
+  /** Uses other layers as soon as their blocklists are read, and then closes those before. */
+  replace(deps: ModerationParts, settings: ModerationOptions): void
   close(): void
 }
 
@@ -55,92 +49,61 @@ function releaseRules(): ModerationRules {
   return compiled
 }
 
-/** Combines the layers. The settings must be validated: all their rules compile. */
-export function createModeration(deps: ModerationParts, settings: ModerationOptions): Moderation {
+/** Opens the layers of some settings, which must be validated: all their rules compile. */
+function openLayers(deps: ModerationParts, settings: ModerationOptions) {
   const rules = settings.rules.length === 0 ? releaseRules() : compileRules([...settings.rules, ...moderationRules])
   const blocklist = openBlocklist(deps, {
     sources: settings.blocklists,
     reloadMs: settings.reloadMs,
     allow: settings.allow,
   })
-  const { classifier } = deps
-  const { answer, isHarmless } = classifier
-  const outputRules: StreamingRules = { rules, hosts: blocklist, answer, isHarmless }
-  const screen = createTextModerator({
-    rules,
-    hosts: blocklist,
-    classify: classifier.prompt,
-    answer: text => verdictOfAnswer(outputRules, text),
-    known: deps.digests === null ? nothingKnown : createCleanTexts(deps.digests, blocklist.version),
-  })
-  const moderation = settings.moderation === null ? null : createExternalModeration(deps, settings.moderation)
+  const known = deps.digests === null ? nothingKnown : createCleanTexts(deps.digests, blocklist.version)
+  const layers = { ...deps.classifier, rules, hosts: blocklist, known }
+  const external = settings.moderation === null ? null : createExternalModeration(deps, settings.moderation)
+  return { settings, blocklist, layers, texts: createTextModerator(layers), external }
+}
+
+/** Combines the layers, which can be replaced while requests run. A request in progress keeps the layers it began with. */
+export function createModeration(deps: ModerationParts, settings: ModerationOptions): Moderation {
+  let current = openLayers(deps, settings)
+  let newest = current
   return {
-    ...screen,
-    isListed: address => containsBlockedHost(blocklist, address),
-    moderation,
-    secrets: settings.secrets,
-    screenAnswer: mode => (settings.screenAnswers ? new OutputModerator(outputRules, mode) : null),
-    ready: blocklist.ready,
-    figures: () => ({
-      blockedHosts: blocklist.size(),
-      moderation: moderation === null ? null : { ...moderation.counts },
-    }),
-    close: () => blocklist.close(),
-  }
-}
-
-const nothingKnown: CleanTexts = { find: () => null, keep() {} }
-
-/** Moderates a complete output, as found in the conversation history. */
-function verdictOfAnswer(rules: StreamingRules, text: string): Verdict {
-  const screen = new OutputModerator(rules, null)
-  screen.take([
-    { type: 'text', choice: 0, text },
-    { type: 'finish', choice: 0, reason: 'stop' },
-  ])
-  return screen.hit() ?? allowVerdict
-}
-
-/** Moderation whose layers can be replaced while requests run. A request in progress keeps the layers it began with. */
-type ReloadableModeration = Moderation & {
-  /** Uses `next` as soon as its blocklists are read, and then closes the layers before it. */
-  replace(next: Moderation): void
-}
-
-export function createReloadableModeration(first: Moderation): ReloadableModeration {
-  let current = first
-  let newest = first
-  return {
-    embeddedSteps: text => current.embeddedSteps(text),
-    screenSteps: part => current.screenSteps(part),
-    screenMessages: messages => current.screenMessages(messages),
-    isListed: address => current.isListed(address),
+    embeddedSteps: text => current.texts.embeddedSteps(text),
+    screenSteps: messages => current.texts.screenSteps(messages),
+    screenMessages: messages => current.texts.screenMessages(messages),
+    isListed: address => containsBlockedHost(current.blocklist, address),
     get moderation() {
-      return current.moderation
+      return current.external
     },
     get secrets() {
-      return current.secrets
+      return current.settings.secrets
     },
-    screenAnswer: mode => current.screenAnswer(mode),
+    screenAnswer: mode => (current.settings.screenAnswers ? new OutputModerator(current.layers, mode) : null),
     get ready() {
-      return current.ready
+      return current.blocklist.ready
     },
-    figures: () => current.figures(),
+    figures: () => ({
+      blockedHosts: current.blocklist.size(),
+      moderation: current.external === null ? null : { ...current.external.counts },
+    }),
     close() {
-      current.close()
-      if (newest !== current) newest.close()
+      current.blocklist.close()
+      if (newest !== current) newest.blocklist.close()
     },
-    replace(next) {
+    replace(nextDeps, nextSettings) {
+      const next = openLayers(nextDeps, nextSettings)
       newest = next
-      void next.ready.then(() => {
+      void next.blocklist.ready.then(() => {
         // A later reload may have been faster.
-        if (newest !== next) return next.close()
-        current.close()
+        if (newest !== next) return next.blocklist.close()
+        current.blocklist.close()
         current = next
       })
     },
   }
 }
+
+const nothingKnown: CleanTexts = { find: () => null, keep() {} }
 
 const maximumMessages = 50_000
 
