@@ -202,13 +202,8 @@ function say(choice: Choice, said: readonly ReasoningText[], sink: AnswerSink): 
   }
 }
 
-/** Returns true for a choice that has not finished and takes further text as it is. */
-export function mayGoOn({ reason, thinking }: Choice): boolean {
-  return reason === null && thinking.place === 'over'
-}
-
 /** Adds text. Text after a call means that the call's name is complete. */
-export function pushText(choice: Choice, text: string, wasHeld: boolean, sink: AnswerSink): void {
+function pushText(choice: Choice, text: string, wasHeld: boolean, sink: AnswerSink): void {
   openNamed(choice.calls, sink)
   if (choice.details.length > 0) releaseDetails(choice.details, choice.index, sink)
   noteText(choice.citations, text, wasHeld)

@@ -7,16 +7,7 @@ import { type AnswerSink, maximumIndex, type StreamReader } from '../provider.ts
 import type { ServerSentEvent } from '../sse.ts'
 import { uniqueNames } from '../tool-names.ts'
 import { followUsage } from '../usage.ts'
-import {
-  type Choice,
-  endChoice,
-  getReason,
-  hasWholeCalls,
-  mayGoOn,
-  pushText,
-  readChoice,
-  startChoice,
-} from './choice.ts'
+import { type Choice, endChoice, getReason, hasWholeCalls, readChoice, startChoice } from './choice.ts'
 import { readSources } from './citations.ts'
 import { failureInAnswer, getError } from './failure.ts'
 import { findUsage, OpenAiFields } from './usage.ts'
@@ -85,20 +76,9 @@ export class ResponseReader implements StreamReader {
 
   repeat(text: string, sink: AnswerSink): void {
     if (this.repeated === null) return
-    const { payload, slot, id, only } = this.repeated
-    const choice = only === null ? undefined : this.choices[only]
-    if (choice === undefined || !mayGoOn(choice) || this.mayBeOther(id)) {
-      slot.holder[slot.key] = text
-      this.readPayload(payload, sink)
-      return
-    }
-    this.hasGrown = text !== ''
-    this.noteFrame(id)
-    if (!this.hasGrown) return
-    if (slot.key === 'content') pushText(choice, text, false, sink)
-    else sink.addReasoning(choice.index, text)
-    const outgrown = this.follow(null, true)
-    if (outgrown !== null) sink.reportUsage(outgrown)
+    const { payload, slot } = this.repeated
+    slot.holder[slot.key] = text
+    this.readPayload(payload, sink)
   }
 
   finish(sink: AnswerSink): void {
@@ -227,35 +207,12 @@ const openBrace = 123
 const texts = ['content', 'reasoning_content', 'reasoning'] as const
 
 /** A payload whose text may change. */
-type Repeated = {
-  readonly payload: unknown
-  readonly slot: TextSlot
-  readonly id: string | null
-  /** Index of the choice if the payload says nothing else that counts; null = it has to be read as a whole. */
-  readonly only: number | null
-}
+type Repeated = { readonly payload: unknown; readonly slot: TextSlot }
 
 /** Returns a payload with a text and one choice; null = it has another form. */
 function findRepeated(payload: unknown): Repeated | null {
-  const body = record(payload)
-  if (!Array.isArray(body.choices) || body.choices.length !== 1) return null
-  const wire = record(body.choices[0])
-  const slot = findTextSlot(wire.delta, texts)
-  if (slot === null) return null
-  const isOnly =
-    besideText.body.every(name => isNothing(body[name])) &&
-    besideText.choice.every(name => isNothing(wire[name])) &&
-    besideText.delta.every(name => name === slot.key || isNothing(slot.holder[name]))
-  return { payload, slot, id: findName(body.id), only: isOnly ? (wholeNumber(wire.index) ?? 0) : null }
-}
-
-/** Members that say something beside the text. */
-const besideText = {
-  body: ['usage', 'x_groq', 'citations', 'search_results', 'error'],
-  choice: ['error', 'usage', 'logprobs', 'finish_reason'],
-  delta: [...texts, 'reasoning_details', 'annotations', 'refusal', 'tool_calls', 'function_call'],
-} as const
-
-function isNothing(value: unknown): boolean {
-  return value === undefined || value === null || value === '' || (Array.isArray(value) && value.length === 0)
+  const { choices } = record(payload)
+  if (!Array.isArray(choices) || choices.length !== 1) return null
+  const slot = findTextSlot(record(choices[0]).delta, texts)
+  return slot === null ? null : { payload, slot }
 }
