@@ -7,7 +7,7 @@ import type { AnswerSink, ProviderFailure, StreamReader } from '../provider.ts'
 import type { ServerSentEvent } from '../sse.ts'
 import { BlockReader } from './blocks.ts'
 import { anthropicBodyFailure } from './failure.ts'
-import { type Counts, findCounts, findUsageFields, getAnthropicUsage, noCounts, outgrown } from './usage.ts'
+import { MessageUsage } from './usage.ts'
 
 /** Other events are skipped unparsed, since they may not be JSON. */
 const knownEvents: ReadonlySet<string> = new Set([
@@ -37,9 +37,8 @@ export class MessageReader implements StreamReader {
   private hasContent = false
   private stopReason = ''
   private stopSequence: string | null = null
-  private counts: Counts = noCounts
+  private readonly usage = new MessageUsage()
   private readonly ending: Record<string, unknown> = {}
-  private usageFields: Json = {}
 
   read(event: ServerSentEvent, sink: AnswerSink): TextSlot | null {
     if (!isReadable(event)) return null
@@ -123,8 +122,7 @@ export class MessageReader implements StreamReader {
     this.model = findName(message.model)
     this.stopReason = getText(message.stop_reason)
     sink.identify(this.id, this.model)
-    this.measure(message.usage, 'first', sink)
-    this.note(message.usage, noEnding, sink)
+    this.measure(message.usage, 'first', noEnding, sink)
     // Contains blocks if the response is complete, or ended before the stream began.
     for (const [index, block] of records(message.content).entries()) {
       this.openBlock(index, block, sink)
@@ -147,8 +145,7 @@ export class MessageReader implements StreamReader {
     this.stopReason ||= getText(stop_reason)
     this.stopSequence ??= isText(stop_sequence) ? stop_sequence : null
     this.serve(servingModel(usage), sink)
-    this.measure(usage, 'later', sink)
-    this.note(usage, ending, sink)
+    this.measure(usage, 'later', ending, sink)
   }
 
   private end(sink: AnswerSink): void {
@@ -169,10 +166,7 @@ export class MessageReader implements StreamReader {
   private goOn(sink: AnswerSink, received: number, failure: ProviderFailure | null): void {
     const goesOn = failure !== null || sink.received > received
     this.hasContent ||= goesOn
-    if (goesOn && this.counts.output !== null) {
-      this.counts = outgrown(this.counts)
-      sink.reportUsage(getAnthropicUsage(this.counts))
-    }
+    if (goesOn && this.usage.outgrow()) sink.reportUsage(this.usage.counts())
     if (failure !== null) sink.fail(failure)
   }
 
@@ -183,20 +177,12 @@ export class MessageReader implements StreamReader {
     sink.identify(this.id, name)
   }
 
-  private measure(usage: unknown, stage: 'first' | 'later', sink: AnswerSink): void {
-    const newer = findCounts(usage, this.counts, stage)
-    if (newer === null) return
-    this.counts = newer
-    sink.reportUsage(getAnthropicUsage(newer))
-  }
-
-  private note(usage: unknown, ending: Json, sink: AnswerSink): void {
-    const newer = findUsageFields(usage)
-    const ended = endFieldNames.filter(name => isRecord(ending[name]))
-    if (newer === null && ended.length === 0) return
-    for (const name of ended) this.ending[name] = ending[name]
-    this.usageFields = { ...this.usageFields, ...newer }
-    sink.reportFields({ form: 'anthropic', usage: this.usageFields, end: { ...this.ending } })
+  private measure(usage: unknown, stage: 'first' | 'later', ending: Json, sink: AnswerSink): void {
+    if (isRecord(usage) && this.usage.add(usage, stage)) sink.reportUsage(this.usage.counts())
+    for (const name of endFieldNames) if (isRecord(ending[name])) this.ending[name] = ending[name]
+    const fields = this.usage.fields()
+    if (fields === null && Object.keys(this.ending).length === 0) return
+    sink.reportFields({ form: 'anthropic', usage: fields ?? {}, end: { ...this.ending } })
   }
 }
 
