@@ -58,6 +58,82 @@ export type ChatFiltered = {
   category: string
 }
 
+export type ChatMessage =
+  | {
+      role: 'system'
+      content: string | readonly Content[]
+      cache_control?: CacheControl | null | undefined
+    }
+  | {
+      role: 'user'
+      content:
+        | string
+        | readonly (
+            | Content
+            | {
+                type: 'image'
+                /** an http, https or data: address */
+                url: string
+                detail?: Detail | null | undefined
+                cache_control?: CacheControl | null | undefined
+              }
+            | {
+                type: 'image_url'
+                image_url: {
+                  /** an http, https or data: address */
+                  url: string
+                  detail?: Detail | null | undefined
+                }
+                cache_control?: CacheControl | null | undefined
+              }
+            | {
+                type: 'file'
+                file: {
+                  /** omitted: send the document in `file_data` */
+                  file_id?: null | undefined
+                  file_data?: string | null | undefined
+                  filename?: string | null | undefined
+                }
+                cache_control?: CacheControl | null | undefined
+              }
+          )[]
+      cache_control?: CacheControl | null | undefined
+    }
+  | {
+      role: 'assistant'
+      content?: string | readonly Content[] | null | undefined
+      reasoning?: string | null | undefined
+      tool_calls?:
+        | readonly {
+            id: string
+            type?: 'function' | null | undefined
+            function: {
+              name: string
+              arguments: string
+            }
+            extra_content?:
+              | {
+                  google?:
+                    | {
+                        thought_signature?: string | null | undefined
+                      }
+                    | null
+                    | undefined
+                }
+              | null
+              | undefined
+          }[]
+        | null
+        | undefined
+      cache_control?: CacheControl | null | undefined
+    }
+  | {
+      role: 'tool'
+      content: string | readonly Content[]
+      tool_call_id: string
+      cache_control?: CacheControl | null | undefined
+    }
+
 export type ChatReply = {
   output: string
   request_id: string
@@ -148,85 +224,7 @@ export type ChatRequest = {
       }
     | null
     | undefined
-  messages?:
-    | readonly (
-        | {
-            role: 'system'
-            content: string | readonly Content[]
-            cache_control?: CacheControl | null | undefined
-          }
-        | {
-            role: 'user'
-            content:
-              | string
-              | readonly (
-                  | Content
-                  | {
-                      type: 'image'
-                      /** an http, https or data: address */
-                      url: string
-                      detail?: Detail | null | undefined
-                      cache_control?: CacheControl | null | undefined
-                    }
-                  | {
-                      type: 'image_url'
-                      image_url: {
-                        /** an http, https or data: address */
-                        url: string
-                        detail?: Detail | null | undefined
-                      }
-                      cache_control?: CacheControl | null | undefined
-                    }
-                  | {
-                      type: 'file'
-                      file: {
-                        /** omitted: send the document in `file_data` */
-                        file_id?: null | undefined
-                        file_data?: string | null | undefined
-                        filename?: string | null | undefined
-                      }
-                      cache_control?: CacheControl | null | undefined
-                    }
-                )[]
-            cache_control?: CacheControl | null | undefined
-          }
-        | {
-            role: 'assistant'
-            content?: string | readonly Content[] | null | undefined
-            reasoning?: string | null | undefined
-            tool_calls?:
-              | readonly {
-                  id: string
-                  type?: 'function' | null | undefined
-                  function: {
-                    name: string
-                    arguments: string
-                  }
-                  extra_content?:
-                    | {
-                        google?:
-                          | {
-                              thought_signature?: string | null | undefined
-                            }
-                          | null
-                          | undefined
-                      }
-                    | null
-                    | undefined
-                }[]
-              | null
-              | undefined
-            cache_control?: CacheControl | null | undefined
-          }
-        | {
-            role: 'tool'
-            content: string | readonly Content[]
-            tool_call_id: string
-            cache_control?: CacheControl | null | undefined
-          }
-      )[]
-    | null
-    | undefined
+  messages?: readonly ChatMessage[] | null | undefined
   prompt?: string | null | undefined
 }
 
@@ -502,35 +500,11 @@ export type Estimate = {
 }
 
 export type EstimateRequest = {
-  messages?:
-    | readonly {
-        role: 'system' | 'user' | 'assistant'
-        content:
-          | string
-          | readonly (
-              | {
-                  type: 'text'
-                  text: string
-                }
-              | {
-                  type: 'image'
-                  url: string
-                  detail?: 'auto' | 'low' | 'high' | undefined
-                }
-              | {
-                  type: 'image_url'
-                  image_url: {
-                    url: string
-                    detail?: 'auto' | 'low' | 'high' | undefined
-                  }
-                }
-            )[]
-      }[]
-    | undefined
-  prompt?: string | undefined
-  model?: string | undefined
-  max_output_tokens?: number | undefined
-  web?: 'auto' | 'off' | undefined
+  messages?: readonly ChatMessage[] | null | undefined
+  prompt?: string | null | undefined
+  model?: string | null | undefined
+  max_output_tokens?: number | null | undefined
+  web?: 'auto' | 'off' | null | undefined
 }
 
 export type FeedbackRequest = {
@@ -838,7 +812,11 @@ type LeftOut = {
 
 type Code = 'refused' | 'unreachable' | 'too_slow' | 'unreadable'
 
-type Parameter = Record<string, unknown>
+type Content = {
+  type: 'text'
+  text: string
+  cache_control?: CacheControl | null | undefined
+}
 
 type CacheControl = {
   type: 'ephemeral'
@@ -847,6 +825,10 @@ type CacheControl = {
 
 type Ttl = '5m' | '1h'
 
+type Detail = 'auto' | 'low' | 'high' | 'original'
+
+type Parameter = Record<string, unknown>
+
 type ToolChoice = {
   type: 'function'
   function: {
@@ -854,14 +836,6 @@ type ToolChoice = {
     name: string
   }
 }
-
-type Content = {
-  type: 'text'
-  text: string
-  cache_control?: CacheControl | null | undefined
-}
-
-type Detail = 'auto' | 'low' | 'high' | 'original'
 
 type Confidence = 'high' | 'medium' | 'low'
 

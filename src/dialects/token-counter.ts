@@ -1,13 +1,12 @@
 /** Counts the input tokens of a request in its own API form. Nothing is billed, moderated or logged. */
 import type { ChatRequest, SourceBody } from '../core/chat/chat.ts'
-import { autoModel, type Catalog, type Model } from '../core/models/models.ts'
+import type { Catalog, Model } from '../core/models/models.ts'
 import { type Demand, readConstraintsHeader, requestDemands } from '../core/policy/constraints.ts'
-import { GatewayError } from '../core/validation/errors.ts'
 import { parseJson } from '../core/validation/validate.ts'
 import { answerHeld, type HeldBodyDeps } from '../http/body.ts'
 import type { ChatRouteDeps, RequestSource } from '../http/chat-handler.ts'
 import type { TokenCountLimit } from '../http/rate-limits.ts'
-import { disabledModel } from '../models/allowed-models.ts'
+import { findNamed } from '../models/allowed-models.ts'
 import { joinDemands } from '../request/routing/constrained.ts'
 import { likelyInputTokens } from '../text/tokens/tokens.ts'
 import type { ReasoningSeal } from './reasoning-seal.ts'
@@ -49,7 +48,7 @@ export function createTokenCounter(deps: TokenCounterDeps, form: CountForm): (re
       async answer(text, caller) {
         const { headers, url } = request
         const asked = form.read(parseJson(text), { headers, text, accountId: caller.accountId }, url)
-        const model = findModel(deps, asked.model)
+        const model = findNamed(deps.catalog, asked.model)
         const demands = joinDemands(caller, requestDemands(readConstraintsHeader(headers))?.demands)
         const counted =
           model === null || asked.source === null ? null : await deps.countInput(model, asked.source, demands)
@@ -58,16 +57,6 @@ export function createTokenCounter(deps: TokenCounterDeps, form: CountForm): (re
       },
     })
   }
-}
-
-function findModel({ catalog }: TokenCounterDeps, name: ChatRequest['model']): Model | null {
-  if (name === null || name.toLowerCase() === autoModel) return null
-  const model = catalog.resolve(name)
-  if (model !== null) return model
-  throw (
-    disabledModel(catalog, name) ??
-    new GatewayError('model_not_found', 'Unknown model. List models with GET /v1/models.', { param: 'model' })
-  )
 }
 
 function replied({ body, addHeaders }: CountForm, tokens: number, requestId: string, isEstimated: boolean): Response {

@@ -3,11 +3,11 @@ import type { EmbeddingCatalog, EmbeddingModel } from '../../core/models/embeddi
 import { type Catalog, fullName, getDeprecation, type Model } from '../../core/models/models.ts'
 import type { Clock } from '../../core/ports.ts'
 import { dayMs, formatDay } from '../../core/text/utc-days.ts'
-import { errorBody, GatewayError } from '../../core/validation/errors.ts'
+import { errorBody } from '../../core/validation/errors.ts'
 import type { Callers } from '../../http/authentication.ts'
 import { errorResponse, toGatewayError } from '../../http/error-response.ts'
 import { policies, type RouteDocs, withRouteDocs } from '../../http/route-docs.ts'
-import { disabledModel, isModelAllowed } from '../../models/allowed-models.ts'
+import { isModelAllowed, unknownModel } from '../../models/allowed-models.ts'
 import { attributions } from '../../models/catalog.ts'
 import { refusals } from '../gemini/errors.ts'
 import { listModels, modelListBody, modelListForm, modelListVary } from './client-lists.ts'
@@ -187,11 +187,7 @@ function getPages(catalog: Catalog, embeddingCatalog: EmbeddingCatalog, simulate
       const found = listed.find(name)
       const form = modelListForm(request, query)
       if (found !== null) return page(form === 'anthropic' || form === 'gemini' ? found[form] : found.openai)
-      throw (
-        disabledModel(catalog, name) ??
-        disabledModel(embeddingCatalog, name) ??
-        new GatewayError('model_not_found', 'Unknown model. List models with GET /v1/models.', { param: 'model' })
-      )
+      throw unknownModel(name, catalog, embeddingCatalog)
     },
   }
 }

@@ -1,35 +1,23 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
-import type { ContentPart, Message } from '../../core/chat/chat.ts'
+import type { Message } from '../../core/chat/chat.ts'
 import type { Caller } from '../../core/limits/plans.ts'
-import { autoModel, type Catalog, fullName, getDeprecation, type Model } from '../../core/models/models.ts'
+import { type Catalog, fullName, getDeprecation, type Model } from '../../core/models/models.ts'
+import { parseMessages } from '../../core/request/parse-messages.ts'
 import { toUsd } from '../../core/usage/money.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
-import { invalidField, oneOf, strictObject, validate } from '../../core/validation/validate.ts'
-import { bodyLimits } from '../../http/body.ts'
+import { invalidField, nullable, oneOf, strictObject, validate } from '../../core/validation/validate.ts'
 import { createPublicEndpoint, maximumFreePrompt, type PublicEndpointDeps } from '../../http/public-endpoint.ts'
 import { policies, withRouteDocs } from '../../http/route-docs.ts'
 import { count, modelName, namedSchema, orNull, queryType, usd } from '../../http/schemas.ts'
-import { disabledModel } from '../../models/allowed-models.ts'
+import { findNamed } from '../../models/allowed-models.ts'
 import { type CostEstimate, estimateCost, measurePrompt } from '../../request/cost-estimate.ts'
 import type { OutputForecast } from '../../request/routing/score-candidates.ts'
 import type { PromptAnalysis, PromptAnalyzer } from '../../text/analysis/prompt-analysis.ts'
 import { noWeb, type WebPlan } from '../../web/web-plan.ts'
+import { nativeSchema } from './request.ts'
 
-const text = Type.String({ maxLength: maximumFreePrompt })
-const image = {
-  url: Type.String({ minLength: 1, maxLength: bodyLimits.other }),
-  detail: Type.Optional(Type.Union([Type.Literal('auto'), Type.Literal('low'), Type.Literal('high')])),
-}
-const partSchema = Type.Union([
-  strictObject({ type: Type.Literal('text'), text }),
-  strictObject({ type: Type.Literal('image'), ...image }),
-  strictObject({ type: Type.Literal('image_url'), image_url: strictObject(image) }),
-])
-const messageSchema = strictObject({
-  role: Type.Union([Type.Literal('system'), Type.Literal('user'), Type.Literal('assistant')]),
-  content: Type.Union([text, Type.Array(partSchema, { minItems: 1, maxItems: 64 })]),
-})
+const { messages, model, max_output_tokens, web } = nativeSchema.properties
 
 /**
  * `messages` or `prompt`. Without `model`, or with `gateway-ai`: the model that automatic routing would most likely
@@ -37,15 +25,14 @@ const messageSchema = strictObject({
  */
 export const estimateRequestSchema = strictObject(
   {
-    messages: Type.Optional(Type.Array(messageSchema, { minItems: 1, maxItems: 256 })),
-    prompt: Type.Optional(Type.String({ minLength: 1, maxLength: maximumFreePrompt })),
-    model: Type.Optional(Type.String({ minLength: 1, maxLength: 256 })),
-    max_output_tokens: Type.Optional(Type.Integer({ minimum: 1, maximum: 10_000_000 })),
-    web: Type.Optional(Type.Union([Type.Literal('auto'), Type.Literal('off')])),
+    messages,
+    prompt: nullable(Type.String({ minLength: 1, maxLength: maximumFreePrompt })),
+    model,
+    max_output_tokens,
+    web,
   },
   { title: 'EstimateRequest' },
 )
-type EstimateRequest = Static<typeof estimateRequestSchema>
 
 const path = '/api/v1/chat/estimate'
 
@@ -105,7 +92,7 @@ function estimated(deps: EstimateDeps, caller: Caller | null, value: unknown): S
   const messages = getMessages(body)
   const at = clock.now()
   const today = new Date(at).toISOString()
-  const model = findModel(body, catalog, today) ?? chooseModel(messages)
+  const model = findModel(body.model, catalog, today) ?? chooseModel(messages)
   if (model === null) throw new GatewayError('no_model_available', 'No model is available. Retry later.')
   const analysis = read(messages)
   const web = body.web === 'off' ? noWeb : planWeb(messages, analysis)
@@ -121,59 +108,23 @@ function estimated(deps: EstimateDeps, caller: Caller | null, value: unknown): S
   }
 }
 
-function getMessages({ messages, prompt }: EstimateRequest): readonly Message[] {
-  if (prompt !== undefined && messages !== undefined)
-    throw invalidField('prompt', 'cannot be combined with `messages`. Send only one')
-  if (prompt !== undefined) return [{ role: 'user', content: [{ type: 'text', text: prompt }], name: null }]
-  if (messages === undefined) throw invalidField('messages', 'is required unless `messages` is sent')
-  const read = messages.map(getMessage)
+function getMessages({ messages = null, prompt = null }: Static<typeof estimateRequestSchema>): readonly Message[] {
+  const read = parseMessages(messages, prompt)
   const characters = read.reduce((sum, message) => sum + getCharacters(message), 0)
   if (characters > maximumFreePrompt)
     throw invalidField('messages', `must contain at most ${maximumFreePrompt} characters in all`, 'body_too_large')
   return read
 }
 
-function getMessage({ role, content }: Static<typeof messageSchema>): Message {
-  const parts: readonly ContentPart[] =
-    typeof content === 'string' ? [{ type: 'text', text: content }] : content.map(getPart)
-  switch (role) {
-    case 'user':
-      return { role, content: parts, name: null }
-    case 'system':
-      return { role, text: plain(parts) }
-    case 'assistant':
-      return { role, text: plain(parts), reasoning: null, toolCalls: [], name: null }
-  }
-}
-
-function getPart(part: Static<typeof partSchema>): ContentPart {
-  if (part.type === 'text') return part
-  const { url, detail } = part.type === 'image' ? part : part.image_url
-  return { type: 'image', url, detail: detail ?? null }
-}
-
-function plain(parts: readonly ContentPart[]): string {
-  return parts.map(part => (part.type === 'text' ? part.text : '')).join('\n')
-}
-
 function getCharacters(message: Message): number {
-  if (message.role === 'user') return plain(message.content).length
-  return message.text?.length ?? 0
+  if (message.role !== 'user') return message.text?.length ?? 0
+  return message.content.reduce((sum, part) => sum + (part.type === 'text' ? part.text.length : 0), 0)
 }
 
-/**
- * Returns the model that the client names; null = automatic routing. Throws 404 for an unknown model, 400 for a retired
- * one.
- */
-function findModel({ model: name }: EstimateRequest, catalog: Catalog, today: string): Model | null {
-  if (name === undefined || name.toLowerCase() === autoModel) return null
-  const model = catalog.resolve(name)
-  if (model === null)
-    throw (
-      disabledModel(catalog, name) ??
-      new GatewayError('model_not_found', 'Unknown model. List models with GET /v1/models.', { param: 'model' })
-    )
-  if (getDeprecation(model, today) !== 'retired') return model
+/** Returns the model that the client names; null = automatic routing. Throws 404 for an unknown one, 400 for a retired one. */
+function findModel(name: string | null | undefined, catalog: Catalog, today: string): Model | null {
+  const model = findNamed(catalog, name)
+  if (model === null || getDeprecation(model, today) !== 'retired') return model
   const instead = model.successor === null ? 'List models with GET /v1/models.' : `Use \`${model.successor}\`.`
   throw new GatewayError('model_deprecated', `\`${fullName(model)}\` is retired. ${instead}`, {
     param: 'model',

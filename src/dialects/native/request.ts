@@ -32,18 +32,21 @@ const textContent = Type.Union([bodyText, Type.Array(textPart, { minItems: 1 })]
 const userPart = Type.Union([textPart, imagePart, imageUrlPart, filePartSchema(false)])
 const userContent = Type.Union([bodyText, Type.Array(userPart, { minItems: 1 })])
 
-const message = Type.Union([
-  strictObject({ role: Type.Literal('system'), content: textContent, cache_control }),
-  strictObject({ role: Type.Literal('user'), content: userContent, cache_control }),
-  strictObject({
-    role: Type.Literal('assistant'),
-    content: nullable(textContent),
-    reasoning: nullable(bodyText),
-    tool_calls: nullable(Type.Array(toolCallSchema(false), { maxItems: maximumTools })),
-    cache_control,
-  }),
-  strictObject({ role: Type.Literal('tool'), content: textContent, tool_call_id: callId, cache_control }),
-])
+const message = Type.Union(
+  [
+    strictObject({ role: Type.Literal('system'), content: textContent, cache_control }),
+    strictObject({ role: Type.Literal('user'), content: userContent, cache_control }),
+    strictObject({
+      role: Type.Literal('assistant'),
+      content: nullable(textContent),
+      reasoning: nullable(bodyText),
+      tool_calls: nullable(Type.Array(toolCallSchema(false), { maxItems: maximumTools })),
+      cache_control,
+    }),
+    strictObject({ role: Type.Literal('tool'), content: textContent, tool_call_id: callId, cache_control }),
+  ],
+  { title: 'ChatMessage' },
+)
 
 /** The body of `POST /api/v1/chat`. */
 export const nativeSchema = strictObject(
