@@ -101,7 +101,7 @@ function openWindow(
     getRoute: openRouter({
       catalog: buildCatalog(publishedModels),
       endpoints: new Map(formats.map(format => [format.id, format])),
-      health: { mayTry: () => true, getState: () => 'healthy' },
+      health: { getStanding: () => ({ state: 'healthy', mayTry: true }) },
       meter: { quotaStatus: () => null },
       clock: { now: () => openedAt },
       shares,

@@ -30,7 +30,7 @@ import { createHealthTracker } from '../models/health-tracker.ts'
 import { HedgeBudget } from '../models/hedging.ts'
 import { createTelemetryObserver } from '../observability/telemetry.ts'
 import { OwnKeys } from '../providers/keys/own-keys.ts'
-import { reportModelHealth, routingHealthKey } from '../request/routing/hosts.ts'
+import { reportModelHealth, routingHealth } from '../request/routing/hosts.ts'
 import { ShadowJobs } from '../request/shadow/compare.ts'
 import type { PromptAnalyzer } from '../text/analysis/prompt-analysis.ts'
 import type { Moderation } from '../text/moderation/layers/moderation.ts'
@@ -147,7 +147,7 @@ async function openAll(given: Config, options: DepsOptions, undo: AsyncDisposabl
       get models() {
         return [...catalog.list, ...embeddingCatalog.list]
       },
-      getHealth: model => health.getState(routingHealthKey(health, model)),
+      getHealth: model => routingHealth(health, model).state,
       isReady: () => readiness.isReady,
       usage: usage.records,
       sharedLimits: usage.sharedRatio,

@@ -1,6 +1,6 @@
 /**
  * Checkpoints of open requests on disk: an append-only file of lines like the journal's. A start settles requests that
- * an earlier process left open; a truncated line counts as not written. Requests shorter than 1 s never appear here.
+ * an earlier process left open; a truncated line counts as not written. Requests shorter than 250 ms never appear here.
  */
 import {
   chmodSync,

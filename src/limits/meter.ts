@@ -101,6 +101,8 @@ export type OpenReservation = {
   readonly admittedAt: number
   /** Returns the current usage of its request; null = never reported. */
   progress: (() => InterimUsage) | null
+  /** A checkpoint of it was written; absent = none. */
+  isWritten?: true
   /** True if it was released because its request never ended. */
   isLapsed: boolean
   /** Admitted from allowances; absent = by the store that decides. */
@@ -125,7 +127,7 @@ export type Meter = {
   charge(record: UsageRecord): Promise<void>
   /**
    * Reports that a request has new usage. Called at its start, then every second or 256 tokens. `progress` is called in
-   * batches within 250 ms. If the process dies, the request is settled to its last checkpoint when its lease expires.
+   * batches within 250 ms, for the first time after as long: a shorter request has no checkpoint. If the process dies, the request is settled to its last checkpoint when its lease expires.
    * Never throws.
    */
   checkpoint(reservation: Reservation, progress: () => InterimUsage): void

@@ -84,7 +84,10 @@ export class OpenRequests<Account extends Pick<AccountCounters, 'reservations'>>
   readonly accounts = new Map<string, Account>()
   private readonly settled = createRecentMap<Reservation>(maximumSettled)
   private readonly lapsed = new Map<string, OpenReservation>()
-  private readonly changed = new Map<string, OpenReservation>()
+  /** Since the last write of checkpoints: requests with their first usage, and others with new usage. */
+  private fresh = new Map<string, OpenReservation>()
+  private changed = new Map<string, OpenReservation>()
+  /** Those of which a checkpoint was written. */
   private readonly ended: string[] = []
   private readonly writing = whenNeeded(checkpointAfterMs, () => this.flush())
 
@@ -153,42 +156,52 @@ export class OpenRequests<Account extends Pick<AccountCounters, 'reservations'>>
     return isReleased
   }
 
-  /** Notes that a request has new usage. Checkpoints are written together some time later: most requests end before that. */
+  /**
+   * Notes that a request has new usage. Checkpoints are written together some time later, the first one of a request with the
+   * write after the next: a shorter request has none.
+   */
   checkpoint(reservation: Reservation, progress: () => InterimUsage): void {
     const open = this.getOpen(reservation)
     if (open === undefined) return
+    const { requestId } = reservation
+    if (open.progress === null) this.fresh.set(requestId, open)
+    else if (!this.fresh.has(requestId)) this.changed.set(requestId, open)
     open.progress = progress
-    this.changed.set(reservation.requestId, open)
     this.writing.need()
   }
 
   private endCheckpoints(open: OpenReservation): void {
     const { requestId } = open.reservation
-    if (open.progress !== null) {
+    if (open.isWritten === true) {
       this.ended.push(requestId)
       this.writing.need()
     }
     // A map keeps deleted values for some time (`core/chat/request-abort.ts`). This releases the request.
     open.progress = null
+    this.fresh.delete(requestId)
     this.changed.delete(requestId)
   }
 
-  /** Writes all checkpoints since the last call. */
-  flush(): void {
+  /** Writes the checkpoints that are due. */
+  private flush(): void {
     const records = new Map<string, UsageRecord>()
     for (const [requestId, open] of this.changed) {
       if (open.progress === null) continue
       const used = open.progress()
+      open.isWritten = true
       records.set(requestId, getRecord(used.record, open, spentBy(used, open.reservation)))
     }
     this.checkpoints?.write(records, this.ended)
-    this.changed.clear()
     this.ended.length = 0
+    this.changed = this.fresh
+    this.fresh = new Map()
+    if (this.changed.size > 0) this.writing.need()
   }
 
   /** Writes the last checkpoints. */
   close(): void {
     void this.writing.close()
+    this.flush()
     this.flush()
   }
 }

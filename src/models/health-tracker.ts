@@ -63,15 +63,21 @@ export type HealthEntry = {
   readonly firstTokenMs: number | null
 }
 
+/** Whether a model may be called now: not during a pause, and not while another request's probe is running. */
+export type Standing = { readonly state: HealthState; readonly mayTry: boolean }
+
+/** While the circuits of a model are closed. */
+const standings = {
+  healthy: { state: 'healthy', mayTry: true },
+  degraded: { state: 'degraded', mayTry: true },
+  unhealthy: { state: 'unhealthy', mayTry: true },
+} as const satisfies Record<HealthState, Standing>
+
 /** Keys are `provider/model`, and `provider/model#credential` if a provider has several credentials. */
 export type HealthTracker = {
   report(key: string, report: HealthReport): void
-  getState(key: string): HealthState
-  /**
-   * Returns true if the model may be called now: false during a pause and while another request's probe is running.
-   * Changes nothing.
-   */
-  mayTry(key: string): boolean
+  /** Changes nothing. */
+  getStanding(key: string): Standing
   /**
    * Returns why the model is skipped now; null = it may be called. `isNamed` as in `models/circuit-breaker.ts`.
    */
@@ -175,9 +181,7 @@ export function createHealthTracker({ clock }: { readonly clock: Pick<Clock, 'no
   }
   /** A closed circuit does not depend on time, and reading the clock for every model of every request is expensive. */
   const timeFor = ({ closure }: CircuitState) => (closure === 'none' ? 0 : clock.monotonic())
-  const stateNow = (line: Line): HealthState => {
-    const { health, provider } = line
-    if (isClosed(line)) return line.state
+  const stateNow = ({ health, provider }: Line): HealthState => {
     return provider !== null && stateAt(provider.health, timeFor(provider.health)) === 'unhealthy'
       ? 'unhealthy'
       : stateAt(health, timeFor(health))
@@ -296,10 +300,10 @@ export function createHealthTracker({ clock }: { readonly clock: Pick<Clock, 'no
       for (const line of everyLine()) if (line.provider === null) update(line, () => initialCircuit)
     },
     getActivity: provider => activity.get(provider) ?? noActivity,
-    getState: key => stateNow(getLine(key)),
-    mayTry(key) {
-      const line = getLine(key)
-      return isClosed(line) || findSkipReason(line, false) === null
+    getStanding(key) {
+      const line = lines.get(key) ?? getLine(key)
+      if (isClosed(line)) return standings[line.state]
+      return { state: stateNow(line), mayTry: findSkipReason(line, false) === null }
     },
     skipReason: (key, isNamed) => findSkipReason(getLine(key), isNamed),
     getEntry,

@@ -20,7 +20,7 @@ import { planRequestEnhancement } from './enhance.ts'
 import { getOffer, type OfferDeps } from './enrich.ts'
 import { refuseScreening, type ScreeningDeps } from './moderate.ts'
 import { type Candidate, getEffort } from './routing/candidate.ts'
-import { type CandidateOrderDeps, healthKey, inOrder, routingHealthKey } from './routing/hosts.ts'
+import { type CandidateOrderDeps, healthKey, inOrder, routingHealth } from './routing/hosts.ts'
 import { type Route, type RouteDeps, route } from './routing/route.ts'
 import type { RuleHeaders, RulesDeps } from './routing/under-rules.ts'
 
@@ -63,7 +63,7 @@ type PreviewDeps = RouteDeps &
     readonly ownKeys: { of(caller: Caller): Pick<PreviewDeps, 'endpoints' | 'health'> | null }
     readonly explain: DifficultyExplainer
     readonly calibration: NonNullable<RouteDeps['calibration']>
-    readonly health: Pick<HealthTracker, 'getEntry'>
+    readonly health: Pick<HealthTracker, 'getEntry' | 'getStanding'>
   }
 
 /**
@@ -146,7 +146,7 @@ export function explainOrder(
     const { health } = candidate
     // A ranking cannot know the skip of a named model.
     const place = skip !== null && isAnyCalled ? 'unhealthy' : candidate.place
-    const entry = health === 'healthy' ? null : tracker.getEntry(routingHealthKey(tracker, candidate.model))
+    const entry = health === 'healthy' ? null : tracker.getEntry(routingHealth(tracker, candidate.model).key)
     return {
       candidate,
       place,

@@ -106,7 +106,7 @@ type RewriteDeps = Omit<CompleteDeps, 'deadlines'> & {
     readonly deadlines: Deadlines
     readonly serviceDeadlines: Pick<ServiceDeadlines, 'rewriteMs'>
   }
-  readonly health: Pick<HealthTracker, 'mayTry' | 'beginAttempt' | 'endProbe' | 'report'>
+  readonly health: Pick<HealthTracker, 'getStanding' | 'beginAttempt' | 'endProbe' | 'report'>
   readonly log: Pick<Log, 'info'>
 }
 
@@ -130,7 +130,7 @@ async function rewrite(
   const { rewriter } = config
   // Its deadline is short and would distort the model's health for chat requests, so it has its own health key.
   const key = `${rewriter}#enhancement`
-  if (rewriter === null || !health.mayTry(key)) return { text: null, waitedMs: 0 }
+  if (rewriter === null || !health.getStanding(key).mayTry) return { text: null, waitedMs: 0 }
   const isProbe = health.beginAttempt(key)
   const startedAt = clock.monotonic()
   // The client waits for the rewrite before its own output can begin.

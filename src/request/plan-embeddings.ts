@@ -26,7 +26,7 @@ export type PlanEmbeddingsDeps = {
   /** The chat models, for the error of a request that names one. */
   readonly catalog: Pick<Catalog, 'resolve'>
   readonly endpoints: Endpoints
-  readonly health: Pick<HealthTracker, 'getState'>
+  readonly health: Pick<HealthTracker, 'getStanding'>
   readonly clock: Pick<Clock, 'now'>
   readonly read: PromptAnalyzer
   readonly tokenizer: { decode(lists: readonly (readonly number[])[]): Promise<readonly string[]> }
@@ -129,7 +129,7 @@ export function planFor(
   const candidates = hosts.flatMap((model): Candidate[] => {
     const endpoint = endpoints.get(model.provider)
     if (endpoint === undefined) return []
-    const state = health.getState(fullName(model))
+    const state = health.getStanding(fullName(model)).state
     const reason = () => 'requested model'
     return [{ model, endpoint, score: 1, place: 'requested', health: state, reason, parts: () => null }]
   })

@@ -46,7 +46,7 @@ export type CallDeps = AttemptDeps &
     readonly health: Pick<
       HealthTracker,
       | 'skipReason'
-      | 'mayTry'
+      | 'getStanding'
       | 'beginRequest'
       | 'beginAttempt'
       | 'endProbe'
@@ -155,7 +155,7 @@ export async function selectBeside(state: CallState, running: AttemptRun): Promi
       // A late own key has not failed, and the operator's is billed.
       candidate.endpoint !== serving.endpoint.own?.shared &&
       worthTrying(state, candidate) &&
-      deps.health.mayTry(healthKey(candidate)),
+      deps.health.getStanding(healthKey(candidate)).mayTry,
   )
   if (options.length === 0 || !deps.hedges.draw(request.caller.accountId)) return null
   const except = claim === null ? state.triedKeys : new Set([...state.triedKeys, claim.key])
@@ -262,7 +262,7 @@ function ticketFor({ deps, failed }: CallState, candidate: Candidate): Way['tick
   if (failed.length === 0) return free
   const key = healthKey(candidate)
   const isSameProvider = failed.some(({ candidate: other }) => other.endpoint === candidate.endpoint)
-  return isSameProvider || !deps.health.mayTry(key) ? deps.health.beginRetry(key) : free
+  return isSameProvider || !deps.health.getStanding(key).mayTry ? deps.health.beginRetry(key) : free
 }
 
 /**

@@ -17,15 +17,15 @@ function rig() {
 test('health tracker: reports unhealthy after one 503 and allows one probe after 2 s', () => {
   const { clock, book, report } = rig()
   report('unhealthy')
-  expect([book.getState(key), book.mayTry(key)]).toEqual(['unhealthy', false])
+  expect([book.getStanding(key).state, book.getStanding(key).mayTry]).toEqual(['unhealthy', false])
   clock.move(1999)
-  expect(book.mayTry(key)).toBe(false)
+  expect(book.getStanding(key).mayTry).toBe(false)
   clock.move(1)
-  expect([book.getState(key), book.mayTry(key)]).toEqual(['degraded', true])
+  expect([book.getStanding(key).state, book.getStanding(key).mayTry]).toEqual(['degraded', true])
   book.beginAttempt(key)
-  expect(book.mayTry(key)).toBe(false)
+  expect(book.getStanding(key).mayTry).toBe(false)
   report('ok')
-  expect([book.getState(key), book.mayTry(key)]).toEqual(['healthy', true])
+  expect([book.getStanding(key).state, book.getStanding(key).mayTry]).toEqual(['healthy', true])
 })
 
 test('health tracker: combines figures again after each report, and each second because measurements fade', () => {
@@ -50,9 +50,9 @@ test('health tracker: doubles the wait after each failed probe up to 60 s', () =
   report('unhealthy')
   for (const rest of [2, 4, 8, 16, 32, 60, 60]) {
     clock.move(rest * 1000 - 1)
-    expect(book.mayTry(key)).toBe(false)
+    expect(book.getStanding(key).mayTry).toBe(false)
     clock.move(1)
-    expect(book.mayTry(key)).toBe(true)
+    expect(book.getStanding(key).mayTry).toBe(true)
     book.beginAttempt(key)
     report('soft_failure')
   }
@@ -64,16 +64,16 @@ test('health tracker: allows the next probe when one is lost', () => {
   clock.move(2000)
   book.beginAttempt(key)
   clock.move(30_000)
-  expect(book.mayTry(key)).toBe(true)
+  expect(book.getStanding(key).mayTry).toBe(true)
 })
 
 test('health tracker: opens the circuit after three consecutive failures, not two', () => {
   const { book, report } = rig()
   report('soft_failure')
   report('soft_failure')
-  expect([book.getState(key), book.mayTry(key)]).toEqual(['degraded', true])
+  expect([book.getStanding(key).state, book.getStanding(key).mayTry]).toEqual(['degraded', true])
   report('soft_failure')
-  expect(book.getState(key)).toBe('unhealthy')
+  expect(book.getStanding(key).state).toBe('unhealthy')
 })
 
 test('health tracker: opens the circuit when more than half of the last 20 attempts fail', () => {
@@ -82,37 +82,37 @@ test('health tracker: opens the circuit when more than half of the last 20 attem
     report('soft_failure')
     report('ok')
   }
-  expect(book.mayTry(key)).toBe(true)
+  expect(book.getStanding(key).mayTry).toBe(true)
   report('soft_failure')
-  expect(book.mayTry(key)).toBe(false)
+  expect(book.getStanding(key).mayTry).toBe(false)
 })
 
 test('health tracker: pauses after a 429 as requested, at most 60 s, then allows all requests', () => {
   const { clock, book, report } = rig()
   report('cooling', 5000)
-  expect([book.getState(key), book.mayTry(key)]).toEqual(['degraded', false])
+  expect([book.getStanding(key).state, book.getStanding(key).mayTry]).toEqual(['degraded', false])
   clock.move(5000)
-  expect([book.getState(key), book.mayTry(key)]).toEqual(['healthy', true])
+  expect([book.getStanding(key).state, book.getStanding(key).mayTry]).toEqual(['healthy', true])
   report('cooling', 3_600_000)
   clock.move(60_000)
-  expect(book.mayTry(key)).toBe(true)
+  expect(book.getStanding(key).mayTry).toBe(true)
 })
 
 test('health tracker: disables all models of a provider after a rejected credential until one responds', () => {
   const { clock, book, report } = rig()
   report('switched_off')
-  expect(['openai/other', 'anthropic/other', 'openai/other#2'].map(text => book.mayTry(text))).toEqual([
+  expect(['openai/other', 'anthropic/other', 'openai/other#2'].map(text => book.getStanding(text).mayTry)).toEqual([
     false,
     true,
     true,
   ])
-  expect(book.getState('openai/other')).toBe('unhealthy')
+  expect(book.getStanding('openai/other').state).toBe('unhealthy')
   clock.move(60_000)
-  expect(book.mayTry('openai/other')).toBe(true)
+  expect(book.getStanding('openai/other').mayTry).toBe(true)
   book.beginAttempt('openai/other')
-  expect(book.mayTry(key)).toBe(false)
+  expect(book.getStanding(key).mayTry).toBe(false)
   report('ok', undefined, 'openai/other')
-  expect([book.mayTry(key), book.getState(key)]).toEqual([true, 'healthy'])
+  expect([book.getStanding(key).mayTry, book.getStanding(key).state]).toEqual([true, 'healthy'])
 })
 
 test('health tracker: lists state and start time by the wall clock', () => {
@@ -207,7 +207,7 @@ describe('entryOf', () => {
         let [state, since]: [string, number | null] = ['healthy', null]
         // Read every millisecond, each change is seen when it happens.
         const look = () => {
-          const now = book.getState(key)
+          const now = book.getStanding(key).state
           if (now !== state) [state, since] = [now, clock.now()]
         }
         for (const [healthOutcome, of, gapMs, isShown] of events) {
@@ -241,7 +241,7 @@ describe('skipReason', () => {
     }
     const { book, report } = rig()
     report('unhealthy')
-    expect([...of(book), book.getState(key)]).toEqual([null, 'circuit_open', 'unhealthy'])
+    expect([...of(book), book.getStanding(key).state]).toEqual([null, 'circuit_open', 'unhealthy'])
   })
 
   test('lets one request probe a requested model after the wait', () => {
@@ -259,9 +259,9 @@ describe('skipReason', () => {
     const { clock, book, report } = rig()
     for (let failure = 0; failure < 20; failure++) report('unhealthy')
     clock.move(1_999)
-    expect(book.mayTry(key)).toBe(false)
+    expect(book.getStanding(key).mayTry).toBe(false)
     clock.move(1)
-    expect(book.mayTry(key)).toBe(true)
+    expect(book.getStanding(key).mayTry).toBe(true)
   })
 
   test("returns `cooldown` for a requested model only during the upstream's own pause", () => {
@@ -316,8 +316,8 @@ test('health tracker: allows a new attempt on any model after one minute for any
         clock.move(after)
       }
       clock.move(60_000)
-      expect(book.mayTry(key)).toBe(true)
-      expect(book.getState(key)).not.toBe('unhealthy')
+      expect(book.getStanding(key).mayTry).toBe(true)
+      expect(book.getStanding(key).state).not.toBe('unhealthy')
     }),
   )
   expect(stateAt(applyOutcome(initialCircuit, 'ok', 0), 0)).toBe('healthy')

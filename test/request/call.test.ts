@@ -260,7 +260,7 @@ describe('named model', () => {
   test('gets the next request after a 503, although its health is unhealthy', async () => {
     const rig = world(['status_503', 'answers', 'answers', 'answers'])
     await run(rig, asking({ model: name }))
-    expect(rig.deps.health.getState(name)).toBe('unhealthy')
+    expect(rig.deps.health.getStanding(name).state).toBe('unhealthy')
     const next = await run(rig, asking({ model: name }))
     expect([triedBy(next), rig.calls.slice(2)]).toEqual([[`${name} served`], ['openai']])
   })
@@ -366,20 +366,20 @@ describe('probe of an open circuit', () => {
     const output = { write: () => null }
     const first = answer(rig.deps, caller, request, { id: 'req_before', signal, output }).catch(() => null)
     await eventually(() => rig.calls.length > 0)
-    expect(rig.deps.health.mayTry(named.openai)).toBe(false)
+    expect(rig.deps.health.getStanding(named.openai).mayTry).toBe(false)
     leaving.abort()
     await first
-    expect(rig.deps.health.mayTry(named.openai)).toBe(true)
+    expect(rig.deps.health.getStanding(named.openai).mayTry).toBe(true)
     await run(rig, request, { after: 1, how: 'unread' })
-    expect([rig.deps.health.mayTry(named.openai), rig.calls.length]).toEqual([true, 2])
+    expect([rig.deps.health.getStanding(named.openai).mayTry, rig.calls.length]).toEqual([true, 2])
     expect((await run(rig, request)).thrown).toBeNull()
-    expect(rig.deps.health.getState(named.openai)).toBe('healthy')
+    expect(rig.deps.health.getStanding(named.openai).state).toBe('healthy')
   })
 
   test('ends with a request that the upstream rejects, and with a failure of a key', async () => {
     const rejected = await halfOpen(['status_400'])
     expect((await run(rejected, request)).thrown).not.toBeNull()
-    expect(rejected.deps.health.mayTry(named.openai)).toBe(true)
+    expect(rejected.deps.health.getStanding(named.openai).mayTry).toBe(true)
 
     const limited = await halfOpen(['status_429'])
     const endpoint = limited.deps.endpoints.get('openai')
@@ -389,7 +389,7 @@ describe('probe of an open circuit', () => {
     const keys = new KeyPool({ keys: [key], quotas }, limited.deps.clock)
     const endpoints = new Map([...limited.deps.endpoints, ['openai', { ...endpoint, keys }]])
     expect((await run({ ...limited, deps: { ...limited.deps, endpoints } }, request)).thrown).not.toBeNull()
-    expect([limited.calls.length, limited.deps.health.mayTry(named.openai)]).toEqual([1, true])
+    expect([limited.calls.length, limited.deps.health.getStanding(named.openai).mayTry]).toEqual([1, true])
     expect(keys.claim({ model: named.openai, tokens: 1, except: new Set() })).toMatchObject({ reason: 'at_limit' })
     // Tokens that are given back after the 429 would be capacity that the upstream has just denied.
     await limited.time.move(6_000)

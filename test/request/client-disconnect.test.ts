@@ -121,7 +121,7 @@ describe('client disconnect', () => {
       expect(row.billed_microcents).toBeGreaterThan(0)
       expect(row.billed_microcents).toBeLessThanOrEqual(row.reserved_microcents)
     }
-    expect(rig.gateway.deps.health.getState(models[format])).toBe('healthy')
+    expect(rig.gateway.deps.health.getStanding(models[format]).state).toBe('healthy')
   })
 
   // That it is prompt is printed and not asserted: the upstream would otherwise send for two more seconds and not be aborted.
@@ -144,7 +144,7 @@ describe('client disconnect', () => {
       `${delays.length} callers left: upstream aborted after ${at(0.5).toFixed(1)} ms (p50), ${at(0.99).toFixed(1)} ms (p99)\n`,
     )
     expect(delays.every(Number.isFinite)).toBe(true)
-    for (const format of formats) expect(rig.gateway.deps.health.getState(models[format])).toBe('healthy')
+    for (const format of formats) expect(rig.gateway.deps.health.getStanding(models[format]).state).toBe('healthy')
   })
 })
 
@@ -227,7 +227,7 @@ describe('excessive data', () => {
     socket.terminate()
     await eventually(() => newest('openai')?.outcome === 'aborted')
     await eventually(() => reservationsTaken(rig) === 0)
-    expect(rig.gateway.deps.health.getState('openai/gpt-6.1-terra')).toBe('healthy')
+    expect(rig.gateway.deps.health.getStanding('openai/gpt-6.1-terra').state).toBe('healthy')
   })
 
   test.each([...formats])(

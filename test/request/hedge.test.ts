@@ -202,7 +202,7 @@ for (const stream of [true, false])
     })
     expect(rig.reservationsTaken()).toBe(0)
     // The p95 of the first model must not sink by the canceled attempt, and its health says nothing.
-    expect([rig.waits, rig.tracker.getState(named.openai)]).toEqual([[named.openai], 'healthy'])
+    expect([rig.waits, rig.tracker.getStanding(named.openai).state]).toEqual([[named.openai], 'healthy'])
   })
 
 test('hedge: the first attempt serves if its content arrives first, and the reported input of the hedge is billed', async () => {

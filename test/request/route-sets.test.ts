@@ -23,8 +23,7 @@ const deps: RouteDeps = {
   catalog: buildCatalog(catalog),
   endpoints: new Map(['openai', 'anthropic', 'google'].map(id => [id, getProvider(id)])),
   health: {
-    mayTry: () => true,
-    getState: () => 'healthy',
+    getStanding: () => ({ state: 'healthy', mayTry: true }),
     findFigures: (_, published) => withoutFailures(published),
   },
   meter: { quotaStatus: () => null },

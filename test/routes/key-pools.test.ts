@@ -194,7 +194,7 @@ describe('key pool', () => {
     const limits = ['a', 'b', 'c', 'd'].map(name => `[[sim:only=key-busy-${name}, status=429, retry_after=30]]`)
     const first = await send('busy/busy-one', `${limits.join(' ')} Say hello.`)
     expect([first.status, first.body.routing?.attempts.at(-1)?.outcome]).toEqual([200, 'served'])
-    expect(gateway.deps.health.getState('busy/busy-one')).toBe('healthy')
+    expect(gateway.deps.health.getStanding('busy/busy-one').state).toBe('healthy')
     const paused = new Set(calls.splice(0).slice(0, -1))
     for (let count = 0; count < 3; count++) expect((await send('busy/busy-one')).status).toBe(200)
     expect(calls.filter(key => paused.has(key))).toEqual([])
@@ -205,7 +205,7 @@ describe('key pool', () => {
     expect([reply.status, reply.body.error?.code]).toEqual([429, 'upstream_rate_limited'])
     expect(Number(reply.headers.get('retry-after'))).toBe(30)
     expect(calls).toHaveLength(2)
-    expect(gateway.deps.health.getState('spent/spent-one')).toBe('healthy')
+    expect(gateway.deps.health.getStanding('spent/spent-one').state).toBe('healthy')
   })
 
   test('waits for keys that all ask for a short wait', async () => {

@@ -72,7 +72,10 @@ describe('model host', () => {
 
   test('has its own health', async () => {
     const { health } = gateway.deps
-    expect([health.getState('openai/gpt-5.5'), health.getState('mirror/mirror-gpt')]).toEqual(['unhealthy', 'healthy'])
+    expect([health.getStanding('openai/gpt-5.5').state, health.getStanding('mirror/mirror-gpt').state]).toEqual([
+      'unhealthy',
+      'healthy',
+    ])
     const { routing } = await chat('openai/gpt-5.5', 'Say hello.')
     expect(routing.attempts.at(-1)?.outcome).toBe('served')
   })
@@ -123,8 +126,8 @@ describe('client timeout', () => {
       expect(await response.text()).toContain('150 ms')
     }
     const { health } = gateway.deps
-    expect(health.getState('mirror/claude-haiku-4-5')).toBe('healthy')
-    expect(health.getState('openai/text-embedding-3-small')).toBe('healthy')
+    expect(health.getStanding('mirror/claude-haiku-4-5').state).toBe('healthy')
+    expect(health.getStanding('openai/text-embedding-3-small').state).toBe('healthy')
   })
 
   test('ends a stream with an error event', async () => {

@@ -288,7 +288,7 @@ describeNeeding('postgres', 'own keys', () => {
     expect((await chat(plain.key)).keys).toEqual([operatorKey])
     statuses.set(operatorKey, 401)
     for (let tries = 0; tries < 3; tries++) expect((await chat(plain.key)).status).not.toBe(200)
-    expect(gateway.deps.health.getState('openai/gpt-5.5')).toBe('unhealthy')
+    expect(gateway.deps.health.getStanding('openai/gpt-5.5').state).toBe('unhealthy')
     for (const model of ['openai/gpt-5.5', undefined])
       expect(await chat(good.key, { model })).toMatchObject({ status: 200, keys: [goodKey.key] })
     statuses.clear()

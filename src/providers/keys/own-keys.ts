@@ -137,12 +137,11 @@ function withOwnHealth(health: HealthTracker, endpoints: OwnView['endpoints']): 
     const own = findOwn(key)
     if (own === undefined) return key
     const ofOwn = `${key}#${own.credential}`
-    return own.shared !== null && !health.mayTry(ofOwn) ? key : ofOwn
+    return own.shared !== null && !health.getStanding(ofOwn).mayTry ? key : ofOwn
   }
   return {
     ...health,
-    getState: key => health.getState(subject(key)),
-    mayTry: key => health.mayTry(subject(key)),
+    getStanding: key => health.getStanding(subject(key)),
     getEntry: key => health.getEntry(subject(key)),
   }
 }

@@ -3,7 +3,7 @@ import { healthStates } from '../../core/chat/attempts.ts'
 import type { ChatRequest } from '../../core/chat/chat.ts'
 import { type Catalog, fullName, type Model, type ModelHost } from '../../core/models/models.ts'
 import type { SkipReason } from '../../models/circuit-breaker.ts'
-import type { HealthTracker } from '../../models/health-tracker.ts'
+import type { HealthTracker, Standing } from '../../models/health-tracker.ts'
 import { modelAt } from '../../models/model-hosts.ts'
 import type { ConfiguredProvider } from '../../providers/configured-provider.ts'
 import { type Candidate, unreadable } from './candidate.ts'
@@ -130,19 +130,22 @@ function getHealthKeys(model: Pick<Model, 'id' | 'provider'> & Partial<Pick<Mode
   return model.hosts?.map(host => healthKey({ model, host })) ?? [fullName(model)]
 }
 
-/** Returns the key by which routing judges a model: that of its first host in good health, else of its first host. */
-export function routingHealthKey(
-  health: Pick<HealthTracker, 'mayTry' | 'getState'>,
+/** The health by which routing judges a model: that of its first host in good health, else of its first host. */
+export function routingHealth(
+  health: Pick<HealthTracker, 'getStanding'>,
   model: Pick<Model, 'id' | 'provider' | 'hosts'>,
-): string {
-  const { hosts } = model
-  if (hosts === undefined) return fullName(model)
-  const hostKeys = getHealthKeys(model)
+): Standing & { readonly key: string } {
+  const ofHost = (key: string) => {
+    const { state, mayTry } = health.getStanding(key)
+    return { key, state, mayTry }
+  }
+  if (model.hosts === undefined) return ofHost(fullName(model))
+  const hosts = getHealthKeys(model).map(ofHost)
   return (
-    hostKeys.find(key => health.getState(key) === 'healthy' && health.mayTry(key)) ??
-    hostKeys.find(key => health.mayTry(key)) ??
-    hostKeys[0] ??
-    fullName(model)
+    hosts.find(({ state, mayTry }) => state === 'healthy' && mayTry) ??
+    hosts.find(({ mayTry }) => mayTry) ??
+    hosts[0] ??
+    ofHost(fullName(model))
   )
 }
 

@@ -10,7 +10,7 @@ import { applyLearnedBias, explore, type LearnedBiasLookup } from '../../learnin
 import type { CacheAffinityTracker } from '../../learning/cache-affinity.ts'
 import { type CacheAffinity, hasAffinity, shouldKeepModel } from '../../models/cache-affinity.ts'
 import type { HealthTracker } from '../../models/health-tracker.ts'
-import { alternateProviders, insertSorted } from '../../models/insert-sorted.ts'
+import { alternateProviders } from '../../models/insert-sorted.ts'
 import {
   byScore,
   type FigureLookup,
@@ -21,7 +21,7 @@ import {
   type ScoringMode,
 } from '../../models/scoring.ts'
 import type { RouteRequest } from './candidate.ts'
-import { routingHealthKey } from './hosts.ts'
+import { routingHealth } from './hosts.ts'
 import {
   allowsOutputLength,
   cheapestFirst,
@@ -42,7 +42,7 @@ import { rankConversation, type TurnDeps, type TurnRanking } from './turn.ts'
 export const maximumCandidates = 6
 
 /** Health of a candidate, by its key. */
-type RankHealth = Pick<HealthTracker, 'mayTry' | 'getState'>
+type RankHealth = Pick<HealthTracker, 'getStanding'>
 
 export type RankDeps = OutputForecast &
   ScoreDeps &
@@ -155,8 +155,9 @@ function getOrder(
 
 /** Returns whether a model may become the first for a reason other than its rank. */
 function mayLead({ deps: { health }, request }: Ranking, { model }: Scored): boolean {
-  const key = routingHealthKey(health, model)
-  return allowsOutputLength(request, model) && health.getState(key) === 'healthy' && health.mayTry(key)
+  if (!allowsOutputLength(request, model)) return false
+  const { state, mayTry } = routingHealth(health, model)
+  return state === 'healthy' && mayTry
 }
 
 /** Returns the ranking, sometimes with a near tie first, and whether learning changed the first model. */
@@ -212,12 +213,13 @@ export function unhealthyLast(
   const well: Scored[] = []
   const resting: Scored[] = []
   for (const entry of scored) {
-    const key = routingHealthKey(health, entry.model)
-    const state = health.getState(key)
-    if (state === 'unhealthy' || !health.mayTry(key)) resting.push({ ...entry, health: state })
-    else if (state === 'healthy') insertSorted(well, entry, byScore)
-    else insertSorted(well, { ...entry, score: Math.max(0, entry.score - degradedPenalty), health: state }, byScore)
+    const { state, mayTry } = routingHealth(health, entry.model)
+    if (state === 'unhealthy' || !mayTry) resting.push({ ...entry, health: state })
+    else if (state === 'healthy') well.push(entry)
+    else well.push({ ...entry, score: Math.max(0, entry.score - degradedPenalty), health: state })
   }
+  // The scores descend unless a penalty has changed one.
+  if (well.some(({ health }) => health !== undefined)) well.sort(byScore)
   return withRestingLast(well, resting, count)
 }
 
@@ -241,10 +243,9 @@ function cheapestModels(
   const open: Priced[] = []
   const resting: Priced[] = []
   for (const { model, score, effort = null } of entries) {
-    const key = routingHealthKey(health, model)
-    const state = health.getState(key)
+    const { state, mayTry } = routingHealth(health, model)
     const success = Math.max(leastSuccess, 1 - getFigures(model).errorRate)
-    const list = state === 'unhealthy' || !health.mayTry(key) ? resting : open
+    const list = state === 'unhealthy' || !mayTry ? resting : open
     list.push({
       model,
       score,
@@ -288,7 +289,7 @@ export function withCachedEarlier(
   const from = fallbacks.findIndex(({ model }) => hasAffinity(model, affinity))
   const cached = fallbacks[from]
   const { health } = deps
-  if (cached === undefined || health.getState(routingHealthKey(health, cached.model)) !== 'healthy') return fallbacks
+  if (cached === undefined || routingHealth(health, cached.model).state !== 'healthy') return fallbacks
   const outputTokens = likelyOutputTokens(deps, request)(cached.model)
   const to = fallbacks
     .slice(0, from)

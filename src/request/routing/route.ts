@@ -18,7 +18,7 @@ import { noWeb, type WebPlan } from '../../web/web-plan.ts'
 import { type Candidate, type RouteRequest, unreadable } from './candidate.ts'
 import { modelBreach, noPlaceError } from './constrained.ts'
 import { type FilterDeps, filterCandidates, filterFallbacks } from './filter-candidates.ts'
-import { findEndpoint, routingHealthKey } from './hosts.ts'
+import { findEndpoint, routingHealth } from './hosts.ts'
 import { findNamedModel, noEligibleModelError, notConfigured, refuseUnmet } from './named-model.ts'
 import {
   maximumCandidates,
@@ -188,7 +188,7 @@ function chooseNamed(deps: RouteDeps, request: RouteRequest, name: string): Choi
     ...firstHost(model),
     score: 1,
     place: 'requested',
-    health: deps.health.getState(routingHealthKey(deps.health, model)),
+    health: routingHealth(deps.health, model).state,
     reason: () => 'requested model',
     parts: unscored,
   }

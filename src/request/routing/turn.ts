@@ -22,7 +22,7 @@ import { findRunaway, type Runaway, type RunawayBounds } from '../../models/runa
 import { getWeights, type Scored } from '../../models/scoring.ts'
 import { getUserText } from '../../text/segments/conversation.ts'
 import type { RouteRequest } from './candidate.ts'
-import { routingHealthKey } from './hosts.ts'
+import { routingHealth } from './hosts.ts'
 import { getScoringMode, likelyOutputTokens, type OutputForecast, type ScoredModels } from './score-candidates.ts'
 
 /** Characters of a text that its digest is about. */
@@ -80,7 +80,7 @@ export type TurnRanking<S> = LevelRanking<S> &
   }
 
 export type TurnDeps = OutputForecast & {
-  readonly health: Pick<HealthTracker, 'mayTry' | 'getState'>
+  readonly health: Pick<HealthTracker, 'getStanding'>
   /** States of conversations. Absent = none is known. */
   readonly ties?: Pick<CacheAffinityTracker, 'find' | 'digest'>
   /** Bounds of conversations. Absent or null = none. */
@@ -185,8 +185,8 @@ function findEntry(
   const isModel = (entry: Scored) => fullName(entry.model) === model
   const entry = ordered.find(isModel) ?? scores.scores.long.find(isModel)
   if (entry === undefined) return null
-  const key = routingHealthKey(health, entry.model)
-  return health.getState(key) !== 'unhealthy' && health.mayTry(key) ? entry : null
+  const { state, mayTry } = routingHealth(health, entry.model)
+  return state !== 'unhealthy' && mayTry ? entry : null
 }
 
 function describePair(

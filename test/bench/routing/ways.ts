@@ -27,7 +27,7 @@ const endpoints = new Map(['openai', 'anthropic', 'google'].map(id => [id, getPr
 const routeDeps: Omit<RouteDeps, 'clock'> = {
   catalog: names,
   endpoints,
-  health: { mayTry: () => true, getState: () => 'healthy' },
+  health: { getStanding: () => ({ state: 'healthy', mayTry: true }) },
   meter: { quotaStatus: () => null },
 }
 

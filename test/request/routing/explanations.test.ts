@@ -155,7 +155,7 @@ function check(world: World): void {
     }
     // A model that is not healthy shows its cause, rate and since when; a healthy one shows none of it.
     expect(reasons.some(reason => /attempts failed/.test(reason))).toBe(item.health !== 'healthy')
-    expect(item.health).toBe(health.getState(fullName(candidate.model)))
+    expect(item.health).toBe(health.getStanding(fullName(candidate.model)).state)
     if (item.health !== 'healthy') expect(item.healthDetail?.since).not.toBeNull()
   }
   if (plan.mode === 'manual') return

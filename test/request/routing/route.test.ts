@@ -72,9 +72,10 @@ function world(given: World = {}): RouteDeps {
     catalog: buildCatalog(given.models ?? catalog),
     endpoints: new Map(providers.map(id => [id, getProvider(id)])),
     health: {
-      mayTry: key => !given.cooling?.includes(key),
-      getState: key =>
-        given.unhealthy?.includes(key) ? 'unhealthy' : given.degraded?.includes(key) ? 'degraded' : 'healthy',
+      getStanding: key => ({
+        mayTry: !given.cooling?.includes(key),
+        state: given.unhealthy?.includes(key) ? 'unhealthy' : given.degraded?.includes(key) ? 'degraded' : 'healthy',
+      }),
       findFigures: (key, published) => ({ ...withoutFailures(published), ...given.figures?.get(key) }),
     },
     meter: {
