@@ -1,4 +1,5 @@
 /** Learning cells in Postgres: `LearningCell` of `learning-cell.ts` with its key, and how usage records change them. */
+import { snakeName } from '../core/usage/shown-fields.ts'
 import { servingModel, type UsageRecord } from '../core/usage/usage-record.ts'
 import type { Database } from '../database/database.ts'
 import { getStatements, type Statements } from '../database/transact.ts'
@@ -68,36 +69,23 @@ export function changeCell(
 
 /** Writes cells. An empty cell is only inserted if missing and never overwrites. */
 export async function writeCells(statements: Statements, cells: readonly CandidateCell[]): Promise<void> {
+  const rows = cells.map(cell => Object.fromEntries(names.map(name => [snakeName(name), cell[name]])))
   await statements.query(
-    `insert into learning_state (
-      account_id, query_type, model, requests, entries, since, at, weight, quality, spread, slump, slump_weight,
-      slump_quality, latency_ms, first_token_ms, cost_microcents, ratio, ratio_variance, ratings, rating, automatic,
-      influenced, enhanced, enhanced_quality, plain_quality)
-    select * from json_to_recordset($1::text::json) as cell(
-      "accountId" text, "queryType" text, model text, requests int, entries int, since bigint, at bigint, weight real,
-      quality real, spread real, slump real, "slumpWeight" real, "slumpQuality" real, "latencyMs" real,
-      "firstTokenMs" real, "costMicrocents" real, ratio real, "ratioVariance" real, ratings int, rating real,
-      automatic int, influenced int, enhanced int, "enhancedQuality" real, "plainQuality" real)
-    order by 1, 2, 3
-    on conflict (account_id, query_type, model) do update set
-      requests = excluded.requests, entries = excluded.entries, since = excluded.since, at = excluded.at,
-      weight = excluded.weight, quality = excluded.quality, spread = excluded.spread, slump = excluded.slump,
-      slump_weight = excluded.slump_weight, slump_quality = excluded.slump_quality, latency_ms = excluded.latency_ms,
-      first_token_ms = excluded.first_token_ms, cost_microcents = excluded.cost_microcents, ratio = excluded.ratio,
-      ratio_variance = excluded.ratio_variance, ratings = excluded.ratings, rating = excluded.rating,
-      automatic = excluded.automatic, influenced = excluded.influenced, enhanced = excluded.enhanced,
-      enhanced_quality = excluded.enhanced_quality, plain_quality = excluded.plain_quality
-    where excluded.requests > 0`,
-    [JSON.stringify(cells, asReal)],
+    `insert into learning_state (${listed}) select ${listed} from json_populate_recordset(null::learning_state, $1::text::json)
+      order by 1, 2, 3
+      on conflict (account_id, query_type, model) do update set ${figures.map(name => `${name} = excluded.${name}`).join()}
+      where excluded.requests > 0`,
+    [JSON.stringify(rows, asReal)],
   )
 }
 
-const columns = `
-    account_id as "accountId", query_type as "queryType", model, requests, entries, since::float8, at::float8, weight,
-    quality, spread, slump, slump_weight as "slumpWeight", slump_quality as "slumpQuality", latency_ms as "latencyMs",
-    first_token_ms as "firstTokenMs", cost_microcents as "costMicrocents", ratio, ratio_variance as "ratioVariance",
-    ratings, rating, automatic, influenced, enhanced, enhanced_quality as "enhancedQuality",
-    plain_quality as "plainQuality"`
+const cellNames = Object.keys(emptyCell) as readonly (keyof LearningCell)[]
+const figures = cellNames.map(snakeName)
+const names = ['accountId', 'queryType', 'model', ...cellNames] as const
+const listed = names.map(snakeName).join()
+const columns = names
+  .map(name => `${snakeName(name)}${name === 'since' || name === 'at' ? '::float8' : ''} as "${name}"`)
+  .join()
 
 /**
  * Converts to a single-precision value. Decayed evidence becomes arbitrarily small, and Postgres rejects a `real` that

@@ -6,7 +6,7 @@ type Snake<S extends string> = S extends `${infer Head}${infer Tail}`
   : S
 
 /** `createdAt` becomes `created_at`. */
-const snakeName = (name: string) => name.replace(/[A-Z]/g, letter => `_${letter.toLowerCase()}`)
+export const snakeName = (name: string) => name.replace(/[A-Z]/g, letter => `_${letter.toLowerCase()}`)
 
 /** Returns a row of these fields, with what `getValue` returns for each. */
 export function fromNames<const K extends PropertyKey, V>(names: readonly K[], getValue: (name: K) => V): Record<K, V> {
