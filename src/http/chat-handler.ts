@@ -5,7 +5,7 @@
 
 import type { ChatRequest, StreamMode } from '../core/chat/chat.ts'
 import type { ResponseOutput, ResponseStart, ResponseSummary } from '../core/chat/chat-events.ts'
-import { createRequestAbort, type RequestAbort } from '../core/chat/request-abort.ts'
+import { createRequestAbort, type RequestAbort, type RequestAbortSignal } from '../core/chat/request-abort.ts'
 import { type CollectedResponse, ResponseCollector } from '../core/chat/response-collector.ts'
 import type { Ticker } from '../core/chat/stream-pacing.ts'
 import type { Caller, QuotaStatus } from '../core/limits/plans.ts'
@@ -16,7 +16,6 @@ import type { RejectedFacts } from '../core/usage/rejection.ts'
 import { hasClientEffect, type UsageRecord } from '../core/usage/usage-record.ts'
 import { errorBody, GatewayError, withParam } from '../core/validation/errors.ts'
 import { parseJson } from '../core/validation/validate.ts'
-import type { AnswerRequest } from '../request/answer.ts'
 import { readApiKey } from './authentication.ts'
 import { bodyLimits, checkContentType, keptTimeoutSeconds, receiveBody } from './body.ts'
 import type { BodyBudget, BodyHold } from './body-budget.ts'
@@ -84,7 +83,7 @@ export type Refusal = (error: GatewayError, requestId: string) => Response
 
 type ChatHandlerDeps = Pick<QuotaHeaderDeps, 'meter' | 'look' | 'budget'> & {
   /** Writes the response; fulfilled when it has ended and its usage record is durable. */
-  readonly answer: (caller: Caller, chatRequest: ChatRequest, request: AnswerRequest) => Promise<void>
+  readonly answer: (caller: Caller, chatRequest: ChatRequest, request: ActiveRequest) => Promise<void>
   /** Trace context of a request. */
   readonly findTrace: (headers: Headers) => TraceParent | null
   /** Paces all streams. */
@@ -110,6 +109,20 @@ type ChatHandlerDeps = Pick<QuotaHeaderDeps, 'meter' | 'look' | 'budget'> & {
    * limit error.
    */
   readonly refused: (error: GatewayError, address: () => string) => Promise<GatewayError>
+}
+
+/** A request in progress. */
+type ActiveRequest = {
+  readonly id: string
+  readonly signal: RequestAbortSignal
+  /** Receives the response. */
+  readonly output: ResponseOutput
+  readonly headers: Headers
+  readonly trace: TraceParent | null
+  /** Called when the request is admitted: from then on it has a usage record. */
+  readonly admitted?: () => void
+  /** Awaited when the usage record is durable, before the client receives the end. */
+  readonly settled?: (record: UsageRecord) => Promise<void>
 }
 
 /** Requests in progress, so that a draining process can abort those that run too long. */
@@ -240,7 +253,7 @@ class Exchange {
     const { deps, requestId, ending } = this
     const { headers } = this.request
     try {
-      const running: AnswerRequest = {
+      const running: ActiveRequest = {
         id: requestId,
         signal: ending.signal,
         output,
@@ -383,7 +396,7 @@ const marginMs = 60_000
 
 async function answerOnce(
   deps: ChatHandlerDeps,
-  request: { readonly caller: Caller; readonly request: ChatRequest; readonly running: AnswerRequest },
+  request: { readonly caller: Caller; readonly request: ChatRequest; readonly running: ActiveRequest },
   once: IdempotentRun,
 ): Promise<void> {
   const { caller, request: chatRequest, running } = request

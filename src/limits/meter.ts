@@ -79,19 +79,16 @@ export type LimitReached = Pick<Admission & { readonly admitted: false }, 'code'
 
 export type Settlement = {
   readonly reservation: Reservation
-  /** Used input and output tokens. All count against the day, also beyond the reservation. */
-  readonly tokens: number
-  /** At most `reservation.reservedMicrocents` unless it is owed in full; the meter limits it, and the record with it. */
-  readonly microcents: number
   /** True for accounts that pay for all usage, also beyond the reservation; absent = at most the reserved amount. */
   readonly isOwedInFull?: true
+  /** What counts. The meter limits what it bills to the reservation, unless it is owed in full. */
   readonly record: UsageRecord
   /** The conversation after the request; null = there is nothing to note. */
   readonly note?: ConversationNote | null
 }
 
 /** Usage of an open request so far, as it would be settled if it ended now. */
-export type InterimUsage = Pick<Settlement, 'tokens' | 'microcents' | 'isOwedInFull' | 'record'>
+export type InterimUsage = Pick<Settlement, 'isOwedInFull' | 'record'>
 
 /** An open reservation, and what it is decided and settled by. */
 export type OpenReservation = {
@@ -101,8 +98,8 @@ export type OpenReservation = {
   readonly admittedAt: number
   /** Returns the current usage of its request; null = never reported. */
   progress: (() => InterimUsage) | null
-  /** A checkpoint of it was written; absent = none. */
-  isWritten?: true
+  /** It was open at a write of checkpoints, so that the next one has its checkpoint; absent = it was not. */
+  isDue?: true
   /** True if it was released because its request never ended. */
   isLapsed: boolean
   /** Admitted from allowances; absent = by the store that decides. */

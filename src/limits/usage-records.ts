@@ -5,7 +5,7 @@
 import { whenNeeded } from '../core/jobs/repeating.ts'
 import { createRecentMap, setBounded } from '../core/text/recent-map.ts'
 import { dayMs } from '../core/text/utc-days.ts'
-import type { DailyUsage, UsageRecord } from '../core/usage/usage-record.ts'
+import { type DailyUsage, getSpent, type UsageRecord } from '../core/usage/usage-record.ts'
 import { GatewayError } from '../core/validation/errors.ts'
 import { abandonedMs, checkpointAfterMs, durableMs } from './constants.ts'
 import type { AccountCounters } from './counters.ts'
@@ -16,9 +16,9 @@ import type { InterimUsage, OpenReservation, Reservation, Settlement } from './m
  * small reservation would otherwise be free. Money is at most the reserved amount unless it is owed in full; the operator bears
  * the rest.
  */
-export function spentBy(used: DailyUsage & Pick<InterimUsage, 'isOwedInFull'>, reservation: Reservation): DailyUsage {
-  const most = used.isOwedInFull ? Number.POSITIVE_INFINITY : reservation.reservedMicrocents
-  return { tokens: Math.max(0, used.tokens), microcents: Math.max(0, Math.min(used.microcents, most)) }
+export function spentBy({ record, isOwedInFull }: InterimUsage, { reservedMicrocents }: Reservation): DailyUsage {
+  const { tokens, microcents } = getSpent(record)
+  return { tokens, microcents: isOwedInFull ? microcents : Math.min(microcents, reservedMicrocents) }
 }
 
 /**
@@ -28,11 +28,10 @@ export function spentBy(used: DailyUsage & Pick<InterimUsage, 'isOwedInFull'>, r
 function getRecord(
   record: UsageRecord,
   { reservation, isFromAllowance }: OpenReservation,
-  spent: DailyUsage,
+  { microcents: billed_microcents }: DailyUsage,
 ): UsageRecord {
-  const at_ms = Math.min(Math.max(record.at_ms, reservation.day * dayMs), (reservation.day + 1) * dayMs - 1)
-  const { microcents: billed_microcents } = spent
-  const { reservedMicrocents: reserved_microcents } = reservation
+  const { day, reservedMicrocents: reserved_microcents } = reservation
+  const at_ms = Math.min(Math.max(record.at_ms, day * dayMs), (day + 1) * dayMs - 1)
   const isSo =
     record.at_ms === at_ms &&
     record.billed_microcents === billed_microcents &&
@@ -84,10 +83,7 @@ export class OpenRequests<Account extends Pick<AccountCounters, 'reservations'>>
   readonly accounts = new Map<string, Account>()
   private readonly settled = createRecentMap<Reservation>(maximumSettled)
   private readonly lapsed = new Map<string, OpenReservation>()
-  /** Since the last write of checkpoints: requests with their first usage, and others with new usage. */
-  private fresh = new Map<string, OpenReservation>()
-  private changed = new Map<string, OpenReservation>()
-  /** Those of which a checkpoint was written. */
+  private readonly changed = new Map<string, OpenReservation>()
   private readonly ended: string[] = []
   private readonly writing = whenNeeded(checkpointAfterMs, () => this.flush())
 
@@ -156,45 +152,38 @@ export class OpenRequests<Account extends Pick<AccountCounters, 'reservations'>>
     return isReleased
   }
 
-  /**
-   * Notes that a request has new usage. Checkpoints are written together some time later, the first one of a request with the
-   * write after the next: a shorter request has none.
-   */
+  /** Notes that a request has new usage. Checkpoints are written together some time later: most requests end before that. */
   checkpoint(reservation: Reservation, progress: () => InterimUsage): void {
     const open = this.getOpen(reservation)
     if (open === undefined) return
-    const { requestId } = reservation
-    if (open.progress === null) this.fresh.set(requestId, open)
-    else if (!this.fresh.has(requestId)) this.changed.set(requestId, open)
     open.progress = progress
+    this.changed.set(reservation.requestId, open)
     this.writing.need()
   }
 
   private endCheckpoints(open: OpenReservation): void {
     const { requestId } = open.reservation
-    if (open.isWritten === true) {
+    if (open.isDue === true) {
       this.ended.push(requestId)
       this.writing.need()
     }
     // A map keeps deleted values for some time (`core/chat/request-abort.ts`). This releases the request.
     open.progress = null
-    this.fresh.delete(requestId)
     this.changed.delete(requestId)
   }
 
-  /** Writes the checkpoints that are due. */
+  /** Writes the checkpoints that are due: those of a request from the second call on. */
   private flush(): void {
     const records = new Map<string, UsageRecord>()
     for (const [requestId, open] of this.changed) {
-      if (open.progress === null) continue
-      const used = open.progress()
-      open.isWritten = true
+      const used = open.isDue === true ? open.progress?.() : undefined
+      open.isDue = true
+      if (used === undefined) continue
+      this.changed.delete(requestId)
       records.set(requestId, getRecord(used.record, open, spentBy(used, open.reservation)))
     }
     this.checkpoints?.write(records, this.ended)
     this.ended.length = 0
-    this.changed = this.fresh
-    this.fresh = new Map()
     if (this.changed.size > 0) this.writing.need()
   }
 

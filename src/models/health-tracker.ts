@@ -67,7 +67,7 @@ export type HealthEntry = {
 export type Standing = { readonly state: HealthState; readonly mayTry: boolean }
 
 /** While the circuits of a model are closed. */
-const standings = {
+const closedStandings = {
   healthy: { state: 'healthy', mayTry: true },
   degraded: { state: 'degraded', mayTry: true },
   unhealthy: { state: 'unhealthy', mayTry: true },
@@ -302,7 +302,7 @@ export function createHealthTracker({ clock }: { readonly clock: Pick<Clock, 'no
     getActivity: provider => activity.get(provider) ?? noActivity,
     getStanding(key) {
       const line = lines.get(key) ?? getLine(key)
-      if (isClosed(line)) return standings[line.state]
+      if (isClosed(line)) return closedStandings[line.state]
       return { state: stateNow(line), mayTry: findSkipReason(line, false) === null }
     },
     skipReason: (key, isNamed) => findSkipReason(getLine(key), isNamed),

@@ -85,6 +85,9 @@ export type Scored = {
   readonly place?: PlaceReason
   /** Health at the time of the ranking; absent = healthy. */
   readonly health?: HealthState
+  /** What the score was worked out from, and its components before any step that changed it; absent = by no figures. */
+  readonly figures?: Figures
+  readonly parts?: ScoreComponents
 }
 
 /** Returns entries with the reason of their place. */
@@ -166,13 +169,14 @@ function scoreModel(model: Model, choice: ScoringMode, measured: Figures): Score
   const { efforts, strategy, level } = choice
   let best: Scored | null = null
   for (const effort of efforts === undefined ? [null] : listEfforts(model, strategy ?? level, efforts)) {
-    const score = totalScore(scoreComponents(model, choice, measured, effort))
-    if (best === null || score > best.score) best = effort === null ? { model, score } : { model, score, effort }
+    const parts = scoreComponents(model, choice, measured, effort)
+    const score = totalScore(parts)
+    if (best === null || score > best.score) best = { model, score, effort, figures: measured, parts }
   }
   return best ?? { model, score: 0 }
 }
 
-function totalScore({ quality, cost, speed, reliability }: ScoreComponents): number {
+export function totalScore({ quality, cost, speed, reliability }: ScoreComponents): number {
   return quality + cost + speed + reliability
 }
 

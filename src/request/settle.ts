@@ -6,7 +6,7 @@
 import type { ResponseSummary, TokenUsage } from '../core/chat/chat-events.ts'
 import { fullName } from '../core/models/models.ts'
 import type { Clock, Log } from '../core/ports.ts'
-import { getSpent, type UsageRecord } from '../core/usage/usage-record.ts'
+import type { UsageRecord } from '../core/usage/usage-record.ts'
 import { failureReason } from '../core/validation/errors.ts'
 import type { CacheAffinityTracker } from '../learning/cache-affinity.ts'
 import type { EstimateCalibrator } from '../learning/estimate-calibration.ts'
@@ -68,10 +68,9 @@ function warnOfShortfall({ log }: SettleDeps, request: AdmittedRequest, { model,
   })
 }
 
-/** Returns what the meter counts: all used tokens, against the daily limit too. */
+/** Returns what the meter counts. */
 function getBill({ caller }: AdmittedRequest, record: UsageRecord): InterimUsage {
-  const bill = { ...getSpent(record), record }
-  return paysInFull(caller) ? { ...bill, isOwedInFull: true } : bill
+  return paysInFull(caller) ? { record, isOwedInFull: true } : { record }
 }
 
 /** Returns the cost of a request, and what it would have cost at the baseline. */

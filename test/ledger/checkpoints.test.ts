@@ -38,14 +38,14 @@ test('checkpoints: return the last checkpoint of each open request once after a 
     const limits = { requestsPerMinute: 9, concurrentRequests: 9, dailyTokens: 1e6, dailyCostMicrocents: 1e9 }
     const open = async id => (await meter.admit({ requestId: id, accountId: 'acc_1', limits, scopes: [], inputTokens: 1,
       outputTokens: 99, choices: 1, fairShare: false, inputPrice: 0, outputPrice: 1e8, extraMicrocents: 0 })).reservation
-    const note = (reservation, tokens) => meter.checkpoint(reservation, () => ({ tokens, microcents: tokens * 100,
-      record: { ...record, request_id: reservation.requestId, output_tokens: tokens, at_ms: Date.now() } }))
+    const note = (reservation, tokens) => meter.checkpoint(reservation, () => ({ record: { ...record,
+      request_id: reservation.requestId, output_tokens: tokens, billed_microcents: tokens * 100, at_ms: Date.now() } }))
     const [a, b, c] = await Promise.all(['a', 'b', 'c'].map(open))
     const text = () => Bun.file(${JSON.stringify(join(folder.path, 'open-requests'))}).text().catch(() => '')
     note(a, 5); note(b, 6)
     while (!(await text()).includes('"request_id":"b"')) await Bun.sleep(10)
     note(a, 7); note(c, 8)
-    await meter.settle({ reservation: b, tokens: 1, microcents: 1, record: { ...record, request_id: 'b' } })
+    await meter.settle({ reservation: b, record: { ...record, request_id: 'b' } })
     while (!(await text()).includes('"request_id":"c"')) await Bun.sleep(10)
     note(a, 9)
     process.kill(process.pid, 'SIGKILL')`

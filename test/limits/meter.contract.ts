@@ -49,8 +49,6 @@ export function scope(limits: Partial<ScopeLimits>, name = 'key:key_1') {
 export function settlement(reservation: Reservation, tokens: number, microcents: number, now: number) {
   return {
     reservation,
-    tokens,
-    microcents,
     record: usageRecord({
       request_id: reservation.requestId,
       account_id: reservation.accountId,

@@ -126,7 +126,7 @@ describe('rank table', () => {
 
   test('ranks without efforts as for a provider’s default', () => {
     const [entry] = score([sol], { strategy: null, level: 'strong', terms })
-    expect(entry?.effort).toBeUndefined()
+    expect(entry?.effort).toBeNull()
   })
 })
 

@@ -202,9 +202,11 @@ test('bill: stays within the reservation for any upstream counts, and releases t
       expect(left?.tokens.remaining).toBe(limits.dailyTokens - record.input_tokens - record.output_tokens)
       // If the process dies, ledger and meter must agree on this checkpoint too.
       expect(interim).toMatchObject({
-        tokens: record.input_tokens + record.output_tokens,
-        microcents: record.billed_microcents,
-        record: { input_tokens: record.input_tokens, output_tokens: record.output_tokens },
+        record: {
+          input_tokens: record.input_tokens,
+          output_tokens: record.output_tokens,
+          billed_microcents: record.billed_microcents,
+        },
       })
       expect(left?.reservations.remaining).toBe(limits.concurrentRequests)
       expect(left?.costMicrocents.remaining).toBe(limits.dailyCostMicrocents - record.billed_microcents)
@@ -356,7 +358,7 @@ test('settle: bills all that was used to an account on the usage plan, and the c
   expect(owed).toBeGreaterThan(reservation.reservedMicrocents)
   expect([record.billed_microcents, record.reserved_microcents]).toEqual([owed, reservation.reservedMicrocents])
   expect(record).not.toHaveProperty('shortfall_microcents')
-  expect(interim).toMatchObject({ microcents: owed, isOwedInFull: true })
+  expect(interim).toMatchObject({ record: { billed_microcents: owed }, isOwedInFull: true })
   expect(left?.costMicrocents.remaining).toBe(limits.dailyCostMicrocents - owed)
   expect(warnings).toEqual([])
 })

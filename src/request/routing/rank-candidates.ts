@@ -112,14 +112,13 @@ export function rankCandidates(deps: RankDeps, request: RouteRequest, able: read
     kept === null && learned !== null && reason === 'first'
       ? withLearning(ranking, ranked, learned)
       : { ordered: kept ?? ranked, learning: withoutLearning(request) }
-  const { mode, getFigures } = ranking.scores
+  const { mode } = ranking.scores
   return {
     ordered,
     learning,
     turn,
     context: {
       mode,
-      getFigures,
       learned,
       keptFor: kept !== null || ordered[0]?.place === 'cached' ? affinity : null,
       reason,
@@ -242,14 +241,13 @@ function cheapestModels(
   const outputTokens = likelyOutputTokens(deps, request)
   const open: Priced[] = []
   const resting: Priced[] = []
-  for (const { model, score, effort = null } of entries) {
+  for (const entry of entries) {
+    const { model, effort = null } = entry
     const { state, mayTry } = routingHealth(health, model)
     const success = Math.max(leastSuccess, 1 - getFigures(model).errorRate)
     const list = state === 'unhealthy' || !mayTry ? resting : open
     list.push({
-      model,
-      score,
-      effort,
+      ...entry,
       health: state,
       price: listPrice(model, request),
       isHealthy: state === 'healthy',
@@ -259,17 +257,17 @@ function cheapestModels(
   return withRestingLast(descending(cheapestFirst(open)), descending(cheapestFirst(resting)), count)
 }
 
-type Priced = Required<Omit<Scored, 'place'>> & PricedModel
+type Priced = Scored & PricedModel
 
 /** Keeps the expected cost finite for a model that always fails. */
 const leastSuccess = 0.01
 
 /** Scores that decrease along the list, because near-equal prices may be ordered against their scores. */
-function descending(ordered: readonly Required<Omit<Scored, 'place'>>[]): Scored[] {
+function descending(ordered: readonly Scored[]): Scored[] {
   let lowest = 1
-  return ordered.map(({ model, score, effort, health }) => {
-    lowest = Math.min(lowest, score)
-    return { model, score: lowest, effort, place: 'price', health }
+  return ordered.map(entry => {
+    lowest = Math.min(lowest, entry.score)
+    return { ...entry, score: lowest, place: 'price' }
   })
 }
 

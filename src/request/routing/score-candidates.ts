@@ -32,6 +32,7 @@ import {
   type ScoringMode,
   score,
   scoreComponents,
+  totalScore,
 } from '../../models/scoring.ts'
 import type { ConfiguredProvider } from '../../providers/configured-provider.ts'
 import type { PromptAnalyzer } from '../../text/analysis/prompt-analysis.ts'
@@ -198,7 +199,6 @@ export function likelyModel(
 /** Data behind the scores of a ranking. */
 export type ScoreContext = {
   readonly mode: ScoringMode
-  readonly getFigures: FigureLookup
   readonly learned: LearnedBiasLookup | null
   /** Cache affinity that put the first model there; null = none. */
   readonly keptFor: CacheAffinity | null
@@ -208,36 +208,30 @@ export type ScoreContext = {
   readonly savesMoney: boolean
 }
 
-/**
- * A class, since explanations are rarely requested. It keeps the figures of its ranking: later ones would explain another
- * score.
- */
+/** A class, since explanations are rarely requested. It explains by the figures of its ranking. */
 export class RankedCandidate implements Candidate {
   readonly model: Model
-  readonly endpoint: ConfiguredProvider
   readonly host?: ModelHost
   readonly score: number
   readonly place: PlaceReason
   readonly health: HealthState
   readonly effort: ChosenEffort
   readonly figures: Figures
-  private readonly context: ScoreContext
 
   constructor(
-    { model, score, effort = null, place = 'score', health = 'healthy' }: Scored,
-    endpoint: ConfiguredProvider,
-    context: ScoreContext,
+    private readonly entry: Scored,
+    readonly endpoint: ConfiguredProvider,
+    private readonly context: ScoreContext,
   ) {
+    const { model, score, effort = null, place = 'score', health = 'healthy', figures } = entry
     this.model = model
-    this.endpoint = endpoint
     const host = model.hosts?.[0]
     if (host !== undefined) this.host = host
     this.score = score
     this.effort = effort
     this.place = place
     this.health = health
-    this.figures = context.getFigures(model)
-    this.context = context
+    this.figures = figures ?? publishedFigures(model)
   }
 
   reason(): string {
@@ -250,8 +244,8 @@ export class RankedCandidate implements Candidate {
   }
 
   parts(): ScoreParts {
-    const parts = scoreComponents(this.model, this.context.mode, this.figures, this.effort)
-    return { ...parts, adjustment: this.score - (parts.quality + parts.cost + parts.speed + parts.reliability) }
+    const { parts = scoreComponents(this.model, this.context.mode, this.figures, this.effort) } = this.entry
+    return { ...parts, adjustment: this.score - totalScore(parts) }
   }
 }
 

@@ -145,10 +145,11 @@ export function rankConversation<S extends { readonly scores: Pick<ScoredModels,
       const from = ranking(level, raised)
       return toPair(from, findEntry(deps, from, model))
     },
-    at: (pair, effort) =>
-      request.request.reasoningEffort !== null || !takes(pair.entry.model, effort)
-        ? pair
-        : { ...pair, effort, entry: { ...pair.entry, effort } },
+    at(pair, effort) {
+      if (request.request.reasoningEffort !== null || !takes(pair.entry.model, effort)) return pair
+      const { parts: _, ...entry } = pair.entry
+      return { ...pair, effort, entry: { ...entry, effort } }
+    },
     cost: ({ entry }, inputTokens, cachedInputTokens) =>
       getCost(ratesAt(entry.model.pricing, request.terms), {
         inputTokens,

@@ -6,6 +6,7 @@ import type { Caller, Limits } from '../../core/limits/plans.ts'
 import { formatDay } from '../../core/text/utc-days.ts'
 import { fromUsd } from '../../core/usage/money.ts'
 import { shadowKeyId } from '../../core/usage/shadow.ts'
+import { getSpent } from '../../core/usage/usage-record.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import type { Database } from '../../database/database.ts'
 import { type Comparison, holdComparison } from '../../learning/shadow-comparisons.ts'
@@ -103,7 +104,8 @@ export class Purse {
 
   checkpoint(): void {}
 
-  async settle({ microcents, tokens, record }: Settlement): Promise<void> {
+  async settle({ record }: Settlement): Promise<void> {
+    const { microcents, tokens } = getSpent(record)
     this.microcents += microcents
     // A call that used nothing is no usage of the account.
     if (microcents + tokens > 0) await this.deps.meter.charge({ ...record, learning: null })
