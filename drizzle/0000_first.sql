@@ -684,7 +684,7 @@ CREATE INDEX "shadow_comparisons_account" ON "shadow_comparisons" USING btree ("
 CREATE INDEX "sign_in_failures_updated_at" ON "sign_in_failures" USING btree ("updated_at");--> statement-breakpoint
 CREATE INDEX "usage_records_page" ON "usage_records" USING btree ("account_id","at","request_id");--> statement-breakpoint
 CREATE INDEX "usage_records_key_page" ON "usage_records" USING btree ("key_id","at","request_id");--> statement-breakpoint
-CREATE INDEX "usage_records_marked_page" ON "usage_records" USING btree ("account_id","at","request_id") WHERE "usage_records"."status" <> 'completed' or "usage_records"."unpriced" is not null;--> statement-breakpoint
+CREATE INDEX "usage_records_marked_page" ON "usage_records" USING btree ("account_id","at","request_id","key_id","status","model","requested_model") WHERE "usage_records"."status" <> 'completed' or "usage_records"."unpriced" is not null;--> statement-breakpoint
 CREATE INDEX "usage_records_upstream" ON "usage_records" USING btree ("upstream_hash") WHERE "usage_records"."upstream_hash" is not null;--> statement-breakpoint
 CREATE INDEX "usage_replaced_at" ON "usage_replaced" USING btree ("at");--> statement-breakpoint
 CREATE INDEX "usage_tags_daily_day" ON "usage_tags_daily" USING btree ("account_id","day");--> statement-breakpoint

@@ -493,9 +493,9 @@ export const usageRecords = pgTable(
     index('usage_records_page').on(table.accountId, table.at, table.requestId),
     index('usage_records_key_page').on(table.keyId, table.at, table.requestId),
     // Failed and unpriced requests are filtered most and are rare: the index is nearly free, and they are found without
-    // scanning the others.
+    // scanning the others. Sums by model read from the index alone which models failed requests named.
     index('usage_records_marked_page')
-      .on(table.accountId, table.at, table.requestId)
+      .on(table.accountId, table.at, table.requestId, table.keyId, table.status, table.model, table.requestedModel)
       .where(sql`${table.status} <> 'completed' or ${table.unpriced} is not null`),
     index('usage_records_upstream').on(table.upstreamHash).where(sql`${table.upstreamHash} is not null`),
     check('usage_records_quality', sql`${table.quality} between 0 and 1`),

@@ -203,17 +203,22 @@ type Regraded = {
 /** Lowers the quality of responses whose prompt was soon repeated. Ratings stay. */
 async function regradeRepeated(statements: Statements, lessons: readonly Lesson[]): Promise<Regraded[]> {
   const wanted = lessons.flatMap(({ account_id, learning: { repeat_of } }) =>
-    repeat_of === null ? [] : [{ account_id, request_id: repeat_of }],
+    repeat_of === null ? [] : [{ account_id, id: repeat_of }],
   )
   if (wanted.length === 0) return []
   type Row = CellKey & { at: number; quality: number; lowered: number; enhanced: boolean }
   const rows = await statements.query<Row>(
     `update usage_records as entry set quality = greatest(0, previous.quality - ${repeatCost}::real)
     from (
-      select request_id, at, quality from usage_records join learning_accounts using (account_id)
-      join json_to_recordset($1::text::json) as wanted(account_id text, request_id text) using (account_id, request_id)
-      where rated_at is null and learning_epoch = epoch
-      order by account_id, request_id for update of usage_records
+      select known.* from (
+        select * from json_to_recordset($1::text::json) as line(account_id text, id text)
+        join learning_accounts using (account_id) order by account_id, id
+      ) as wanted cross join lateral (
+        select request_id, at, quality from usage_records
+        -- Without statistics, the planner would read all requests of the account by an index that begins with it.
+        where request_id = id and account_id || '' = wanted.account_id and rated_at is null and learning_epoch = epoch
+        for update
+      ) as known
     ) as previous
     where entry.request_id = previous.request_id and entry.at = previous.at
     returning

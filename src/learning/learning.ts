@@ -73,13 +73,14 @@ export function rate(
       ratedQuality: number | null
       ratedAt: number | null
     }
+    // Without statistics, the planner would look for the ID in the index of all requests of the account.
     const [entry] = await transaction<Row[]>`
         select
           account_id as "accountId", query_type as "queryType", provider || '/' || model as model, quality, enhanced,
           rated_quality as "ratedQuality", (extract(epoch from at) * 1000)::float8 as at,
           (extract(epoch from rated_at) * 1000)::float8 as "ratedAt"
         from usage_records
-        where account_id = ${accountId} and request_id = ${requestId} and learning_epoch = ${account.epoch}
+        where request_id = ${requestId} and account_id || '' = ${accountId} and learning_epoch = ${account.epoch}
           ${visibleRecords(transaction, scope)}
         for update`
     if (entry === undefined) return null
@@ -97,7 +98,7 @@ export function rate(
         update usage_records set
           rating = ${stars}, is_helpful = ${isHelpful}, rated_quality = ${rated},
           rated_at = to_timestamp(${now}::float8 / 1000)
-        where account_id = ${accountId} and request_id = ${requestId}`
+        where request_id = ${requestId} and account_id || '' = ${accountId}`
     return placeIn(entry)
   })
 }

@@ -49,6 +49,7 @@ export function findRequest(database: Database, scope: UsageScope, id: string): 
   const { accountId } = scope
   const requestId = id.replace(derivedId, 'req_$1')
   return withAccountRls(database, accountId).sql(async sql => {
+    // Without statistics, the planner would look for an ID in the index of all requests of the account.
     for (const match of [
       sql`request_id = ${requestId}`,
       sql`upstream_hash = hashtext(${id}) and upstream_id = ${id}`,
@@ -56,8 +57,9 @@ export function findRequest(database: Database, scope: UsageScope, id: string): 
       const [request] = await sql<TracedRequest[]>`
         select found.*, ${keyColumns(sql)}
         from (
-          select ${requestColumns(sql)}, trace, shortfall_microcents::float8 from usage_records
-          where ${match} and account_id = ${accountId} ${visibleRecords(sql, scope)}
+          select ${requestColumns(sql)}, trace, shortfall_microcents::float8
+          from (select * from usage_records where ${match} offset 0) as usage_records
+          where account_id = ${accountId} ${visibleRecords(sql, scope)}
           order by at desc limit 1) as found`
       if (request !== undefined) return { kind: 'recorded', request }
     }

@@ -275,12 +275,16 @@ export function createLimitLedger(database: Database): LimitLedger {
   }
 }
 
-/** Selects what the ledger has of these requests (JSON of their IDs), as JSON. */
+/**
+ * Selects what the ledger has of these requests (JSON of their IDs), as JSON. One by one: without statistics, the planner
+ * would read all requests of the account instead.
+ */
 const presentRecords = (sql: Sql, accountId: string, requestIds: string) => sql`
   (select json_agg(json_build_object(
-      'id', request_id, 'truth', truth, 'tokens', input_tokens + output_tokens, 'microcents', billed_microcents))::text
-    from usage_records
-    where account_id = ${accountId} and request_id in (select json_array_elements_text(${requestIds}::text::json)))`
+      'id', id, 'truth', truth, 'tokens', input_tokens + output_tokens, 'microcents', billed_microcents))::text
+    from json_array_elements_text(${requestIds}::text::json) as id
+    cross join lateral (select * from usage_records where request_id = id offset 0) as present
+    where account_id = ${accountId})`
 
 function presentById(text: string | null): ReadonlyMap<string, CountedUsage> {
   const present = JSON.parse(text ?? '[]') as (CountedUsage & { readonly id: string })[]
