@@ -3,6 +3,7 @@
  * routing biases.
  */
 import { dayMs } from '../core/text/utc-days.ts'
+import type { UsageRecord } from '../core/usage/usage-record.ts'
 
 export const confidences = ['cold_start', 'warm_up', 'established'] as const
 export type LearningConfidence = (typeof confidences)[number]
@@ -65,19 +66,11 @@ export type LearningCell = {
   readonly plainQuality: number
 }
 
-/** One successful request, without content. */
-export type Entry = {
-  readonly at: number
-  /** 0–1. */
-  readonly quality: number
-  readonly latencyMs: number
-  readonly firstTokenMs: number | null
-  readonly costMicrocents: number
-  readonly inputTokens: number
-  readonly outputTokens: number
-  readonly automatic: boolean
-  readonly influenced: boolean
-  readonly enhanced: boolean
+type Measured = 'at_ms' | 'latency_ms' | 'first_token_ms' | 'billed_microcents' | 'input_tokens' | 'output_tokens'
+
+/** What a cell learns from: the usage record of a successful request. */
+export type Lesson = Pick<UsageRecord, Measured | 'routing_mode'> & {
+  readonly learning: Pick<NonNullable<UsageRecord['learning']>, 'quality' | 'influenced' | 'enhanced'>
 }
 
 export const emptyCell: LearningCell = {
@@ -114,40 +107,42 @@ const maximumWeight = 200
 const averagedAnswers = 200
 
 /** Returns the cell with one more entry. */
-export function addEntry(cell: LearningCell, entry: Entry): LearningCell {
+export function addEntry(cell: LearningCell, lesson: Lesson): LearningCell {
+  const { at_ms: at, first_token_ms: firstTokenMs, learning } = lesson
   const requests = cell.requests + 1
   const share = 1 / Math.min(requests, averagedAnswers)
   const towards = (mean: number, value: number) => mean + share * (value - mean)
-  const ratio = logLengthRatio(entry)
+  const ratio = logLengthRatio(lesson.input_tokens, lesson.output_tokens)
   const surprise = ratio - cell.ratio
-  const enhanced = cell.enhanced + (entry.enhanced ? 1 : 0)
-  const known = withEvidence(cell, entry.quality, 1, entry.at)
+  const { quality } = learning
+  const enhanced = cell.enhanced + (learning.enhanced ? 1 : 0)
+  const known = withEvidence(cell, quality, 1, at)
   return {
     ...known,
     requests,
-    since: cell.requests === 0 ? entry.at : Math.min(cell.since, entry.at),
-    latencyMs: towards(cell.latencyMs, entry.latencyMs),
+    since: cell.requests === 0 ? at : Math.min(cell.since, at),
+    latencyMs: towards(cell.latencyMs, lesson.latency_ms),
     firstTokenMs:
-      entry.firstTokenMs === null || cell.firstTokenMs === null
-        ? (entry.firstTokenMs ?? cell.firstTokenMs)
-        : towards(cell.firstTokenMs, entry.firstTokenMs),
-    costMicrocents: towards(cell.costMicrocents, entry.costMicrocents),
+      firstTokenMs === null || cell.firstTokenMs === null
+        ? (firstTokenMs ?? cell.firstTokenMs)
+        : towards(cell.firstTokenMs, firstTokenMs),
+    costMicrocents: towards(cell.costMicrocents, lesson.billed_microcents),
     ratio: cell.ratio + share * surprise,
     ratioVariance: (1 - share) * (cell.ratioVariance + share * surprise * surprise),
-    automatic: cell.automatic + (entry.automatic ? 1 : 0),
-    influenced: cell.influenced + (entry.influenced ? 1 : 0),
+    automatic: cell.automatic + (lesson.routing_mode === 'auto' ? 1 : 0),
+    influenced: cell.influenced + (learning.influenced ? 1 : 0),
     enhanced,
-    enhancedQuality: entry.enhanced
-      ? cell.enhancedQuality + (entry.quality - cell.enhancedQuality) / enhanced
+    enhancedQuality: learning.enhanced
+      ? cell.enhancedQuality + (quality - cell.enhancedQuality) / enhanced
       : cell.enhancedQuality,
-    plainQuality: entry.enhanced
+    plainQuality: learning.enhanced
       ? cell.plainQuality
-      : cell.plainQuality + (entry.quality - cell.plainQuality) / (requests - enhanced),
+      : cell.plainQuality + (quality - cell.plainQuality) / (requests - enhanced),
   }
 }
 
 /** Returns ln(output tokens / input tokens). */
-export function logLengthRatio({ inputTokens, outputTokens }: Pick<Entry, 'inputTokens' | 'outputTokens'>): number {
+export function logLengthRatio(inputTokens: number, outputTokens: number): number {
   return Math.log((outputTokens + 1) / (inputTokens + 1))
 }
 

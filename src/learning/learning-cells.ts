@@ -3,14 +3,7 @@ import { snakeName } from '../core/usage/shown-fields.ts'
 import { servingModel, type UsageRecord } from '../core/usage/usage-record.ts'
 import type { Database } from '../database/database.ts'
 import { getStatements, type Statements } from '../database/transact.ts'
-import {
-  addEntry,
-  type Entry,
-  emptyCell,
-  type LearningCell,
-  type QualityEvidence,
-  replaceEvidence,
-} from './learning-cell.ts'
+import { addEntry, emptyCell, type LearningCell, type QualityEvidence, replaceEvidence } from './learning-cell.ts'
 import { repeatCost } from './response-quality.ts'
 
 /** Key of a cell: `model` is `provider/model`. */
@@ -99,7 +92,10 @@ function asReal(_name: string, value: unknown): unknown {
 const smallestReal = 2 ** -126
 
 /** A usage record with learning data. */
-type Lesson = UsageRecord & { readonly query_type: string; readonly learning: NonNullable<UsageRecord['learning']> }
+type RecordedLesson = UsageRecord & {
+  readonly query_type: string
+  readonly learning: NonNullable<UsageRecord['learning']>
+}
 
 /**
  * Locks the accounts of records with learning data against ratings and deletions. Returns for each record the account's
@@ -148,7 +144,7 @@ export async function applyLessons(statements: Statements, records: readonly Usa
   const repeated = await regradeRepeated(statements, lessons)
   const cells = await lockCells(statements, [...lessons.map(getPlace), ...repeated.map(({ place }) => place)])
   for (const [place, ofPlace] of byPlace(lessons, getPlace))
-    changeCell(cells, place, cell => ofPlace.reduce((known, lesson) => addEntry(known, getEntry(lesson)), cell))
+    changeCell(cells, place, cell => ofPlace.reduce(addEntry, cell))
   for (const [place, ofPlace] of byPlace(repeated, ({ place }) => place))
     changeCell(cells, place, cell =>
       ofPlace.reduce((known, { before, after, enhanced }) => replaceEvidence(known, before, after, enhanced), cell),
@@ -157,11 +153,11 @@ export async function applyLessons(statements: Statements, records: readonly Usa
   return [...new Set(lessons.map(lesson => lesson.account_id))]
 }
 
-function isLesson(record: UsageRecord): record is Lesson {
+function isLesson(record: UsageRecord): record is RecordedLesson {
   return record.learning != null && record.query_type !== null && record.model !== ''
 }
 
-function getPlace(lesson: Lesson): CellKey {
+function getPlace(lesson: RecordedLesson): CellKey {
   return { accountId: lesson.account_id, queryType: lesson.query_type, model: servingModel(lesson) }
 }
 
@@ -178,21 +174,6 @@ function byPlace<T>(items: readonly T[], getPlace: (item: T) => CellKey): Iterab
   return places.values()
 }
 
-function getEntry(lesson: Lesson): Entry {
-  return {
-    at: lesson.at_ms,
-    quality: lesson.learning.quality,
-    latencyMs: lesson.latency_ms,
-    firstTokenMs: lesson.first_token_ms,
-    costMicrocents: lesson.billed_microcents,
-    inputTokens: lesson.input_tokens,
-    outputTokens: lesson.output_tokens,
-    automatic: lesson.routing_mode === 'auto',
-    influenced: lesson.learning.influenced,
-    enhanced: lesson.learning.enhanced,
-  }
-}
-
 type Regraded = {
   readonly place: CellKey
   readonly before: QualityEvidence
@@ -201,7 +182,7 @@ type Regraded = {
 }
 
 /** Lowers the quality of responses whose prompt was soon repeated. Ratings stay. */
-async function regradeRepeated(statements: Statements, lessons: readonly Lesson[]): Promise<Regraded[]> {
+async function regradeRepeated(statements: Statements, lessons: readonly RecordedLesson[]): Promise<Regraded[]> {
   const wanted = lessons.flatMap(({ account_id, learning: { repeat_of } }) =>
     repeat_of === null ? [] : [{ account_id, id: repeat_of }],
   )

@@ -203,7 +203,7 @@ function getLesson(
     isCapped: request.maxOutputTokens !== null,
     wantsJson: request.responseFormat.type !== 'text' && request.choices === 1 && !response.hasToolCalls,
     queryType,
-    ratio: logLengthRatio(usage),
+    ratio: logLengthRatio(usage.inputTokens, usage.outputTokens),
     usualRatio: deps.learning.of(caller.accountId)?.findUsualRatio(queryType) ?? null,
   })
   const isFirst = response.candidate.model === plan.first.model

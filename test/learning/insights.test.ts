@@ -7,24 +7,17 @@ import {
   highestConfidence,
 } from '../../src/learning/insights.ts'
 import { addEntry, emptyCell } from '../../src/learning/learning-cell.ts'
+import { entry } from '../core/entries.ts'
 
 const at = Date.UTC(2026, 4, 5, 12)
 
 function cell(model: string, count: number, quality: number, costMicrocents: number, queryType = 'code'): CellRow {
   let learnt = emptyCell
   for (let n = 0; n < count; n++)
-    learnt = addEntry(learnt, {
-      at,
-      quality,
-      latencyMs: 1_000,
-      firstTokenMs: 100,
-      costMicrocents,
-      inputTokens: 10,
-      outputTokens: 100,
-      automatic: true,
-      influenced: false,
-      enhanced: false,
-    })
+    learnt = addEntry(
+      learnt,
+      entry({ at_ms: at, quality, billed_microcents: costMicrocents, input_tokens: 10, output_tokens: 100 }),
+    )
   return { ...learnt, model, queryType }
 }
 

@@ -103,7 +103,7 @@ describe('estimateBiases', () => {
 
   test('decays: half of the evidence after 30 days, nearly all after a year', () => {
     const cell = getCell(times(100, 0.5))
-    const later = addEntry(cell, entry({ at: start + 30 * day, quality: 0.5 }))
+    const later = addEntry(cell, entry({ at_ms: start + 30 * day, quality: 0.5 }))
     expect(later.weight).toBeCloseTo(51, 6)
     const known = [0.2, 0.9].map(quality => ({ figure: 0.7, cell: getCell(times(60, quality)) }))
     const [now, muchLater] = [start, start + 720 * day].map(at =>

@@ -31,7 +31,12 @@ describe('learning cell', () => {
     fc.assert(
       fc.property(entries, ratings, (list, rated) => {
         let cell = list.reduce(addEntry, emptyCell)
-        const thought = list.map(({ quality, at }) => ({ quality, weight: 1, at, isRating: false }))
+        const thought = list.map(({ at_ms: at, learning: { quality } }) => ({
+          quality,
+          weight: 1,
+          at,
+          isRating: false,
+        }))
         const marked = new Set<number>()
         for (const { which, quality } of rated) {
           if (list.length === 0) break
@@ -39,7 +44,7 @@ describe('learning cell', () => {
           const before = thought[index]
           if (before === undefined) throw new Error('one thought an entry')
           const after = { quality, weight: ratingWeight, at: cell.at, isRating: true }
-          cell = replaceEvidence(cell, before, after, list[index]?.enhanced ?? false)
+          cell = replaceEvidence(cell, before, after, list[index]?.learning.enhanced ?? false)
           thought[index] = after
           marked.add(index)
         }
@@ -71,12 +76,12 @@ describe('learning cell', () => {
 
   test('computes the displayed averages, with enhanced responses separately', () => {
     let cell: LearningCell = emptyCell
-    for (const [enhanced, quality, latencyMs, firstTokenMs] of [
+    for (const [enhanced, quality, latency_ms, first_token_ms] of [
       [true, 1, 100, null],
       [false, 0.5, 300, 50],
       [true, 0.5, 500, 150],
     ] as const)
-      cell = addEntry(cell, entry({ enhanced, quality, latencyMs, firstTokenMs, at: start + latencyMs }))
+      cell = addEntry(cell, entry({ enhanced, quality, latency_ms, first_token_ms, at_ms: start + latency_ms }))
     expect(cell).toMatchObject({
       requests: 3,
       enhanced: 2,

@@ -5,6 +5,7 @@ import { CommandFailure, command, print, runCommand } from '../../src/commands/c
 import { showProgress } from '../../src/commands/progress.ts'
 import { biasParameters, estimateBiases } from '../../src/learning/learned-bias.ts'
 import { addEntry, emptyCell } from '../../src/learning/learning-cell.ts'
+import { entry } from '../core/entries.ts'
 import {
   attainable,
   gains,
@@ -21,19 +22,6 @@ import {
 } from './simulation.ts'
 
 const path = resolve(import.meta.dir, '../../../shared/data/llmrouter-9models/data.jsonl')
-/** Entry for the timing measurements. */
-const entry = {
-  quality: 0.8,
-  latencyMs: 900,
-  firstTokenMs: 200,
-  costMicrocents: 1_000,
-  inputTokens: 100,
-  outputTokens: 300,
-  automatic: true,
-  influenced: false,
-  enhanced: false,
-}
-
 const simulate = command({
   program: 'bun run',
   name: 'simulate',
@@ -139,12 +127,12 @@ function overall(perWindow: readonly number[]): number {
 function updates(): (round: number) => void {
   let cell = emptyCell
   return at => {
-    cell = addEntry(cell, { ...entry, quality: at % 2, at })
+    cell = addEntry(cell, entry({ quality: at % 2, at_ms: at }))
   }
 }
 
 function estimates({ figures }: World): (round: number) => void {
-  const known = figures.map(figure => ({ figure, cell: addEntry(emptyCell, { ...entry, at: 1 }) }))
+  const known = figures.map(figure => ({ figure, cell: addEntry(emptyCell, entry({ quality: 0.8, at_ms: 1 })) }))
   return at => void estimateBiases(known, at)
 }
 

@@ -6,6 +6,7 @@ import { readFileSync } from 'node:fs'
 import { applyLearnedBias, explore, type LearnedBias } from '../../src/learning/apply-bias.ts'
 import { type BiasParameters, biasParameters, estimateBiases } from '../../src/learning/learned-bias.ts'
 import { addEntry, emptyCell, type LearningCell } from '../../src/learning/learning-cell.ts'
+import { entry } from '../core/entries.ts'
 
 /** Grades (0–1) of every prompt of a task, in the order of `World.models`. */
 export type Task = { readonly name: string; readonly grades: readonly (readonly number[])[]; readonly means: number[] }
@@ -176,7 +177,7 @@ export function newAccount(world: World, given: Settings, seed: number) {
     hear(model: number, quality: number) {
       // A hundred requests per day.
       at += 864_000
-      cells[model] = addEntry(cells[model] ?? emptyCell, { ...sample, at, quality })
+      cells[model] = addEntry(cells[model] ?? emptyCell, entry({ ...sample, at_ms: at, quality }))
       const known = cells.map((cell, index) => ({ figure: figure(world, index), cell }))
       leans = estimateBiases(known, at, given.estimator).map(({ bias }, index) => ({
         bias,
@@ -187,16 +188,7 @@ export function newAccount(world: World, given: Settings, seed: number) {
   }
 }
 
-const sample = {
-  latencyMs: 1_000,
-  firstTokenMs: 200,
-  costMicrocents: 1_000,
-  inputTokens: 100,
-  outputTokens: 100,
-  automatic: true,
-  influenced: false,
-  enhanced: false,
-}
+const sample = { latency_ms: 1_000, output_tokens: 100 }
 
 export function getLeader({ figures }: World): number {
   return figures.indexOf(Math.max(...figures))
