@@ -5,7 +5,7 @@
 
 import { deobfuscatedVariants } from '../../src/text/disguises/deobfuscate.ts'
 import { createHarmClassifier } from '../../src/text/harm/harm-classifier.ts'
-import { buildHostSet, longestCovered } from '../../src/text/hosts/host-set.ts'
+import { buildHostSet } from '../../src/text/hosts/host-set.ts'
 import { OutputModerator } from '../../src/text/moderation/output-moderator.ts'
 import { detectSecrets } from '../../src/text/moderation/secret-detection.ts'
 import { containsBlockedHost, type OutputLayers } from '../../src/text/moderation/verdict.ts'
@@ -27,7 +27,7 @@ listed.read(
 )
 listed.endList()
 const sets = [listed.finish(), listed.finish()]
-const hosts = { isBlocked: (host: string) => longestCovered(sets, host) > 0 }
+const hosts = { isBlocked: (host: string) => sets.some(set => set.covers(host) > 0) }
 const unheard: OutputLayers = {
   rules,
   hosts,

@@ -2,7 +2,6 @@
  * Undoes obfuscation that hides words from rules and classifiers: invisible characters, look-alike letters, leetspeak,
  * base64.
  */
-import { blockUnits, loadUnits, units } from '../code-units.ts'
 import { readSigns, textSigns } from '../signs.ts'
 import { replaceConfusables } from './confusables.ts'
 import { parted, unscrambled } from './scrambled.ts'
@@ -21,8 +20,8 @@ export function deobfuscatedVariants(text: string): readonly string[] {
     if (own !== 0) found.push(...plainVariants(window, own))
     if (from + longestWindow >= text.length) break
   }
-  const hidden = hasRun(text) ? textInBase64(text) : null
-  if (hidden !== null) found.push(hidden)
+  const hidden = textsInBase64(text)
+  if (hidden.length > 0) found.push(hidden.join('\n'))
   return found
 }
 
@@ -67,27 +66,6 @@ function isLeet(text: string, signs: number): boolean {
 
 const joiningSigns = /(?<=[a-z])[013457@$!]+(?=[a-z])/gi
 
-const shortestRun = 32
-const inBase64 = Uint8Array.from({ length: 128 }, (_, unit) =>
-  /[A-Za-z0-9+/]/.test(String.fromCharCode(unit)) ? 1 : 0,
-)
-
-/** Returns true if a text has a long run of base64 characters. Such a run covers one of every N positions, so only those are tested. */
-function hasRun(text: string): boolean {
-  for (let start = 0; start < text.length; start += blockUnits - shortestRun) {
-    const length = loadUnits(text, start)
-    for (let at = shortestRun - 1; at < length; at += shortestRun) {
-      let from = at
-      while (at - from < shortestRun && inBase64[units[from] ?? 0] === 1) from--
-      if (from === at) continue
-      let to = at + 1
-      while (to < length && to - from <= shortestRun && inBase64[units[to] ?? 0] === 1) to++
-      if (to - from > shortestRun) return true
-    }
-  }
-  return false
-}
-
 /** Letters of the same separator: `k.i.l.l t.h.e.m` is two words. */
 const spacedLetters =
   /(^|[^a-z])((?:[a-z] ){4,63}[a-z]|(?:[a-z]\.){4,63}[a-z]|(?:[a-z]-){4,63}[a-z]|(?:[a-z]_){4,63}[a-z])(?![a-z])/gi
@@ -121,17 +99,29 @@ export function normalizeLeetspeak(text: string): string | null {
 
 /** Decodes words written in base64. */
 
-const base64Run = /[A-Za-z0-9+/]{32,8192}={0,2}/g
+const shortestRun = 32
+const longestRun = 8_192
 const shareOfOdd = 0.05
+const inBase64 = Uint8Array.from({ length: 128 }, (_, unit) =>
+  /[A-Za-z0-9+/]/.test(String.fromCharCode(unit)) ? 1 : 0,
+)
 
-/** Returns the decoded text of all base64 runs that decode to words, one per line; null if there is none. */
-function textInBase64(text: string): string | null {
+/** Returns what all base64 runs are that decode to words. Such a run covers one of every N positions, so only those are tested. */
+function textsInBase64(text: string): readonly string[] {
   const decoded: string[] = []
-  for (const [run] of text.matchAll(base64Run)) {
-    const plain = decodedText(run)
-    if (plain !== null) decoded.push(plain)
+  let end = 0
+  for (let at = shortestRun - 1; at < text.length; at = Math.max(at, end) + shortestRun) {
+    let from = at
+    while (from >= end && inBase64[text.charCodeAt(from)] === 1) from--
+    if (from === at) continue
+    end = at + 1
+    while (inBase64[text.charCodeAt(end)] === 1) end++
+    for (let start = from + 1; end - start >= shortestRun; start += longestRun) {
+      const plain = decodedText(text.slice(start, Math.min(end, start + longestRun)))
+      if (plain !== null) decoded.push(plain)
+    }
   }
-  return decoded.length === 0 ? null : decoded.join('\n')
+  return decoded
 }
 
 function decodedText(run: string): string | null {

@@ -138,6 +138,10 @@ describe('host set', () => {
     ])
   })
 
+  test('takes a name of hexadecimal digits for a name', () => {
+    expect(createSet('face.bad.de\n').covers('face.bad.de')).toBe(11)
+  })
+
   test('covers hosts below a name and no others', () => {
     const set = createSet('evil.com\ndeep.example.org')
     expect(

@@ -7,7 +7,7 @@
 import { createReadStream } from 'node:fs'
 import type { Readable } from 'node:stream'
 import type { Clock, Log, Network } from '../../../core/ports.ts'
-import { buildHostSet, type HostSet, longestCovered } from '../../hosts/host-set.ts'
+import { buildHostSet, type HostSet } from '../../hosts/host-set.ts'
 import { normalizeHostname } from '../../hosts/hostname.ts'
 import { nextTurn } from '../text-moderator.ts'
 import type { BlockedHosts } from '../verdict.ts'
@@ -31,7 +31,7 @@ export type BlocklistDeps = {
 }
 
 /** A list is parsed in slices of this size (about 1 ms of work), yielding after each. */
-const sliceBytes = 65_536
+const sliceBytes = 32_768
 /** Maximum list size in bytes: about four million names. */
 const maximumListBytes = 128 * 1_048_576
 const downloadTimeoutMs = 60_000
@@ -86,7 +86,7 @@ export function openBlocklist(
     version: () => version,
     size: () => sets.reduce((sum, set) => sum + set.size, 0),
     isBlocked(host) {
-      const longest = longestCovered(sets, host)
+      const longest = Math.max(...sets.map(set => set.covers(host)))
       // The most specific entry for a host decides; if equal, the one that allows.
       return longest > 0 && longest > allowed.covers(host)
     },
@@ -125,7 +125,7 @@ async function readList(deps: BlocklistDeps, source: string, leaving: AbortSigna
       const response = await download(deps, new URL(source), signal)
       if (response.body !== null) for await (const piece of response.body) await take(piece)
     } else {
-      const stream: Readable = createReadStream(source, { highWaterMark: 4 * sliceBytes })
+      const stream: Readable = createReadStream(source, { highWaterMark: 8 * sliceBytes })
       for await (const piece of stream) await take(piece as Uint8Array)
     }
   } finally {
