@@ -493,7 +493,7 @@ export const usageRecords = pgTable(
     index('usage_records_page').on(table.accountId, table.at, table.requestId),
     index('usage_records_key_page').on(table.keyId, table.at, table.requestId),
     // Failed and unpriced requests are filtered most and are rare: the index is nearly free, and they are found without
-    // scanning the others. Sums by model read from the index alone which models failed requests named.
+    // scanning the others. Sums by model read only the index for the models that failed requests named.
     index('usage_records_marked_page')
       .on(table.accountId, table.at, table.requestId, table.keyId, table.status, table.model, table.requestedModel)
       .where(sql`${table.status} <> 'completed' or ${table.unpriced} is not null`),

@@ -146,6 +146,12 @@ async function timed(url: string, token: string, call: LogCall, times: number): 
       if (call.untilRows === undefined) began = performance.now()
       const response = await get(path)
       status = response.status
+      if (call.isStream && status === 429) {
+        // The gateway does not know yet that the export before it was canceled.
+        round--
+        await Bun.sleep(100)
+        break
+      }
       if (call.isStream) {
         const reader = response.body?.getReader()
         await reader?.read()
