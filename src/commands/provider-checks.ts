@@ -8,15 +8,13 @@ import { createRequestAbort } from '../core/chat/request-abort.ts'
 import { blendedPrice, type Catalog, fullName, getDeprecation, type Model } from '../core/models/models.ts'
 import { systemClock } from '../database/clock.ts'
 import { discoverModels } from '../models/discover-models.ts'
-import type { ConfiguredProvider } from '../providers/configured-provider.ts'
+import type { Endpoints } from '../providers/configured-provider.ts'
 import { completeInternally } from '../request/internal-completion.ts'
 import { systemNetwork } from '../web/network.ts'
 import { type Check, failedCheck, okCheck, providerFailureCheck, warningCheck } from './checks.ts'
 
 const callMs = 30_000
 const outputCap = 64
-
-type Endpoints = ReadonlyMap<string, ConfiguredProvider>
 
 /** Returns one check for each configured provider. Calls none of them unless `isCalling`. */
 export async function providerChecks(config: Config, isCalling: boolean): Promise<Check[]> {

@@ -24,7 +24,7 @@ import { createAnalysisCache } from '../learning/recent-prompts.ts'
 import { type DiscoveryDeps, discoverModels, type LocalServer } from '../models/discover-models.ts'
 import { withHostChoices, withHosts } from '../models/model-hosts.ts'
 import { ownProcess } from '../models/receivers.ts'
-import type { ConfiguredProvider } from '../providers/configured-provider.ts'
+import type { ConfiguredProvider, Endpoints } from '../providers/configured-provider.ts'
 import { modelsUrl } from '../providers/openai/request.ts'
 import { completeInternally, findModelBreach } from '../request/internal-completion.ts'
 import type { Simulator } from '../simulator/simulator.ts'
@@ -37,8 +37,6 @@ import { brave, braveBaseUrl, createSearch, type SearchBackEnd, searxng, tavily,
 import type { Web } from '../web/web-plan.ts'
 import type { Process } from './process.ts'
 import { isSimulated } from './providers.ts'
-
-type Endpoints = ReadonlyMap<string, ConfiguredProvider>
 
 /** The part of the configuration that decides which models the gateway offers. */
 type CatalogConfig = Pick<Config, 'publishedModels' | 'modelChanges' | 'extraModels' | 'embeddingModels' | 'hosts'>

@@ -45,6 +45,7 @@ export function createCounter({
   let cells = new Float64Array(sizeNow())
   return {
     add(amount, first = 0, second = 0, third = 0, fourth = 0) {
+      if (amount === 0) return
       const place = getPlace(first, second, third, fourth)
       if (place >= cells.length) cells = grown(cells, sizeNow())
       cells[place] = (cells[place] ?? 0) + amount

@@ -10,6 +10,9 @@ type OwnCredential = {
   readonly shared: ConfiguredProvider | null
 }
 
+/** Configured providers by their ID. */
+export type Endpoints = ReadonlyMap<string, ConfiguredProvider>
+
 /** A configured provider. `id` is the `provider` of its models. */
 export type ConfiguredProvider = {
   readonly id: string

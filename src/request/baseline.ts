@@ -3,6 +3,7 @@
  * conversation would have had there, against what was paid. docs/savings.md has the formula. Only prices of the catalog and
  * counts are read, never the texts.
  */
+
 import type { ChatRequest } from '../core/chat/chat.ts'
 import type { TokenUsage } from '../core/chat/chat-events.ts'
 import type { Caller } from '../core/limits/plans.ts'
@@ -11,7 +12,8 @@ import { ratesAt } from '../core/models/pricing.ts'
 import { getCost } from '../core/usage/money.ts'
 import type { CacheAffinityTracker } from '../learning/cache-affinity.ts'
 import { getPromptCache } from '../models/catalog.ts'
-import { type Endpoints, findEndpoint } from './routing/hosts.ts'
+import type { Endpoints } from '../providers/configured-provider.ts'
+import { findEndpoint } from './routing/hosts.ts'
 import type { Route } from './routing/route.ts'
 import type { BaselineCost, SettledCost } from './settled-cost.ts'
 

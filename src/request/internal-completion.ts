@@ -8,7 +8,7 @@ import { type Clock, type Network, readBodyText } from '../core/ports.ts'
 import { chatRequestWithDefaults } from '../core/request/chat-request.ts'
 import type { Deadlines, ServiceDeadlines } from '../core/request/deadlines.ts'
 import { parseUntrustedJson } from '../core/validation/untrusted-json.ts'
-import type { ConfiguredProvider } from '../providers/configured-provider.ts'
+import type { ConfiguredProvider, Endpoints } from '../providers/configured-provider.ts'
 import { ReceivedAnswer } from '../providers/received-answer.ts'
 import { estimateTokens } from '../text/tokens/tokens.ts'
 import { UpstreamAttempt } from './attempt.ts'
@@ -20,7 +20,7 @@ export type CompleteDeps = {
   readonly clock: Clock
   readonly network: Network
   readonly catalog: Catalog
-  readonly endpoints: ReadonlyMap<string, ConfiguredProvider>
+  readonly endpoints: Endpoints
   readonly deadlines: Deadlines
 }
 
@@ -115,7 +115,7 @@ function toRequest({ system, user, reasoningEffort }: Question): ChatRequest {
 
 type CountDeps = {
   readonly config: { readonly serviceDeadlines: Pick<ServiceDeadlines, 'tokenCountMs'> }
-  readonly endpoints: ReadonlyMap<string, ConfiguredProvider>
+  readonly endpoints: Endpoints
   readonly network: Pick<Network, 'fetch'>
   readonly clock: Pick<Clock, 'after'>
 }

@@ -1,4 +1,5 @@
 /** Plans a request for embeddings before admission: its model, the hosts of that model, and its tokens. It has no routing. */
+
 import type { ChatRequest, EmbeddingInputs } from '../core/chat/chat.ts'
 import { inputError, inputPlace } from '../core/chat/embeddings.ts'
 import type { Caller } from '../core/limits/plans.ts'
@@ -10,6 +11,7 @@ import { GatewayError } from '../core/validation/errors.ts'
 import { invalidField } from '../core/validation/validate.ts'
 import { disabledModel, isModelAllowed, modelNotAllowed } from '../models/allowed-models.ts'
 import type { HealthTracker } from '../models/health-tracker.ts'
+import type { Endpoints } from '../providers/configured-provider.ts'
 import type { PromptAnalyzer } from '../text/analysis/prompt-analysis.ts'
 import { nextTurn } from '../text/moderation/text-moderator.ts'
 import { tokenIdLimit } from '../text/tokens/tokenizer.ts'
@@ -18,7 +20,6 @@ import { noWeb } from '../web/web-plan.ts'
 import { checkPaid } from './admit.ts'
 import type { Candidate } from './routing/candidate.ts'
 import { modelBreach, noPlaceError } from './routing/constrained.ts'
-import type { Endpoints } from './routing/hosts.ts'
 import type { Route } from './routing/route.ts'
 
 export type PlanEmbeddingsDeps = {

@@ -7,7 +7,7 @@ import type { Catalog } from '../../core/models/models.ts'
 import { pick, shownFields } from '../../core/usage/shown-fields.ts'
 import type { ProviderKey } from '../../database/tables.ts'
 import type { HealthTracker } from '../../models/health-tracker.ts'
-import type { ConfiguredProvider } from '../../providers/configured-provider.ts'
+import type { ConfiguredProvider, Endpoints } from '../../providers/configured-provider.ts'
 import type { OwnKeys } from '../../providers/keys/own-keys.ts'
 import type { ShownProvider, ShownProviderKey } from './schemas.ts'
 import { findOwnKeyObstacle, type OwnKeyConfig, type ProviderKeySeal } from './store.ts'
@@ -16,7 +16,7 @@ export type ShownProviderDeps = {
   readonly catalog: Pick<Catalog, 'list'>
   readonly health: Pick<HealthTracker, 'getActivity'>
   readonly providerKeySeal: Pick<ProviderKeySeal, 'open'>
-  readonly endpoints: ReadonlyMap<string, ConfiguredProvider>
+  readonly endpoints: Endpoints
   readonly ownKeys: Pick<OwnKeys, 'of'>
   readonly config: OwnKeyConfig & { readonly registration: Pick<RegistrationConfig, 'mode'> }
 }

@@ -4,7 +4,7 @@
  */
 import type { Clock } from '../../core/ports.ts'
 import type { HealthTracker } from '../../models/health-tracker.ts'
-import type { ConfiguredProvider } from '../configured-provider.ts'
+import type { ConfiguredProvider, Endpoints } from '../configured-provider.ts'
 import { KeyPool } from './key-pool.ts'
 
 /** A stored own key, still sealed. */
@@ -24,7 +24,7 @@ type KeyOwner = { readonly accountId: string; readonly projectId?: string }
 
 /** Providers and their health for a caller with own keys. */
 type OwnView = {
-  readonly endpoints: ReadonlyMap<string, ConfiguredProvider>
+  readonly endpoints: Endpoints
   /** For routing: of the own keys, or of the operator's where an own key may be replaced by them. */
   readonly health: HealthTracker
 }
@@ -32,7 +32,7 @@ type OwnView = {
 type OwnKeysParts = {
   readonly clock: Pick<Clock, 'monotonic'>
   /** Providers of the operator, which a reload changes. */
-  readonly endpoints: ReadonlyMap<string, ConfiguredProvider>
+  readonly endpoints: Endpoints
   readonly health: HealthTracker
   /** Whether the operator lets a provider take own keys. */
   readonly isAllowed: (provider: ConfiguredProvider) => boolean

@@ -3,6 +3,7 @@ import type { ChatRequest } from '../../core/chat/chat.ts'
 import type { Caller } from '../../core/limits/plans.ts'
 import type { Model, ModelHost, Needs, Unmet } from '../../core/models/models.ts'
 import type { PriceTerms } from '../../core/models/pricing.ts'
+import type { LearnedBiasLookup } from '../../learning/apply-bias.ts'
 import type { Level } from '../../models/capability-levels.ts'
 import {
   type ChosenEffort,
@@ -77,6 +78,8 @@ export function findVia(
   return host === undefined ? null : { via: endpoint.id }
 }
 
+export type AccountLearning = { readonly epoch: number; findLeaning(queryType: string): LearnedBiasLookup | null }
+
 export type RouteRequest = {
   readonly request: ChatRequest
   readonly caller: Caller
@@ -89,8 +92,8 @@ export type RouteRequest = {
   readonly today: string
   /** The time of the choice, and the tier that the client names. */
   readonly terms: PriceTerms
-  /** Learning of the account at the start of the choice. */
-  readonly epoch: number | null
+  /** Learning of the account at the start of the choice; null = it is off, or not loaded yet. */
+  readonly learning: AccountLearning | null
   /** Efforts that an automatic choice may use; absent = a named model. */
   readonly efforts?: EffortRules
   readonly lengths: ReasoningLengths

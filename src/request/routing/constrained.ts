@@ -11,10 +11,9 @@ import {
 } from '../../core/policy/constraints.ts'
 import { isModelAllowed } from '../../models/allowed-models.ts'
 import { receiverAt } from '../../models/receivers.ts'
-import type { ConfiguredProvider } from '../../providers/configured-provider.ts'
+import type { ConfiguredProvider, Endpoints } from '../../providers/configured-provider.ts'
 import type { Candidate } from './candidate.ts'
 
-type Endpoints = ReadonlyMap<string, ConfiguredProvider>
 type Place = {
   readonly model: Pick<Model, 'policy'>
   readonly endpoint: ConfiguredProvider

@@ -17,7 +17,7 @@ import type { Breach } from '../../core/policy/constraints.ts'
 import { findDenial, type Rule } from '../../core/policy/rules.ts'
 import type { Meter } from '../../limits/meter.ts'
 import { isModelAllowed } from '../../models/allowed-models.ts'
-import type { ConfiguredProvider } from '../../providers/configured-provider.ts'
+import type { Endpoints } from '../../providers/configured-provider.ts'
 import { type RouteRequest, unreadable } from './candidate.ts'
 import { modelBreach } from './constrained.ts'
 import { findEndpoint } from './hosts.ts'
@@ -26,7 +26,7 @@ import { expectedCost, likelyOutputTokens, listPrice, type OutputForecast } from
 
 export type FilterDeps = OutputForecast & {
   readonly catalog: Pick<Catalog, 'list' | 'resolve'>
-  readonly endpoints: ReadonlyMap<string, ConfiguredProvider>
+  readonly endpoints: Endpoints
   readonly meter: Pick<Meter, 'quotaStatus'>
 }
 

@@ -5,11 +5,9 @@ import { type Catalog, fullName, type Model, type ModelHost } from '../../core/m
 import type { SkipReason } from '../../models/circuit-breaker.ts'
 import type { HealthTracker, Standing } from '../../models/health-tracker.ts'
 import { modelAt } from '../../models/model-hosts.ts'
-import type { ConfiguredProvider } from '../../providers/configured-provider.ts'
+import type { ConfiguredProvider, Endpoints } from '../../providers/configured-provider.ts'
 import { type Candidate, unreadable } from './candidate.ts'
 import { allowedCandidates } from './constrained.ts'
-
-export type Endpoints = ReadonlyMap<string, ConfiguredProvider>
 
 /**
  * Returns the first endpoint of a model; undefined = none is configured. With `request`, the first one that can read the

@@ -50,15 +50,11 @@ export type RankDeps = OutputForecast &
     readonly health: RankHealth
     /** Used share of an account's monthly soft cap, 1 = all. Absent = no account has one. */
     readonly budget?: { getShare(caller: Caller): number }
-    /** Learning of an account, from memory; null = not loaded yet. Absent = learning is off. */
-    readonly learning?: { of(accountId: string): AccountLearning | null }
     /** Random number, 0 ≤ x < 1, for exploration. Absent = no exploration. */
     readonly random?: () => number
     /** Returns the model that answered the conversation before. Absent = unknown. */
     readonly ties?: Pick<CacheAffinityTracker, 'of' | 'find' | 'digest'>
   }
-
-export type AccountLearning = { readonly epoch: number; findLeaning(queryType: string): LearnedBiasLookup | null }
 
 /** Effect of learning on a choice. */
 export type RouteLearning = {
@@ -96,8 +92,7 @@ export function rankCandidates(deps: RankDeps, request: RouteRequest, able: read
   const { request: question, caller, analysis: scan } = request
   const weights = getWeights(getScoringMode(request))
   // If quality has no weight, its learned bias has none either.
-  const account = weights.quality === 0 ? null : (deps.learning?.of(caller.accountId) ?? null)
-  const learned = account?.findLeaning(scan.queryType) ?? null
+  const learned = weights.quality === 0 ? null : (request.learning?.findLeaning(scan.queryType) ?? null)
   const capShare = deps.budget?.getShare(caller) ?? 0
   const rank = (wanted: RouteRequest) => {
     const ranking: Ranking = { deps, request: wanted, scores: scoreCandidates(deps, wanted, able), learned, capShare }
@@ -127,8 +122,8 @@ export function rankCandidates(deps: RankDeps, request: RouteRequest, able: read
   }
 }
 
-export function withoutLearning({ epoch }: RouteRequest): RouteLearning {
-  return { epoch, influenced: false, probability: 1 }
+export function withoutLearning({ learning }: RouteRequest): RouteLearning {
+  return { epoch: learning?.epoch ?? null, influenced: false, probability: 1 }
 }
 
 /** Returns the first `count`; models with a lower output limit than requested only if no other remains. */
@@ -171,7 +166,7 @@ function withLearning(
   const influenced = ordered[0]?.model !== order(ranking, null, 1)[0]?.model
   return {
     ordered: ordered === ranked ? ranked : withFirst(ordered, 'explored'),
-    learning: { epoch: ranking.request.epoch, influenced, probability },
+    learning: { ...withoutLearning(ranking.request), influenced, probability },
   }
 }
 

@@ -15,7 +15,7 @@ import { defaultLevelShares, getLevel, type Level, type LevelShares } from '../.
 import { getEffortRules, usualLengths } from '../../models/effort.ts'
 import type { RequestAnalysis } from '../../text/analysis/prompt-analysis.ts'
 import { noWeb, type WebPlan } from '../../web/web-plan.ts'
-import { type Candidate, type RouteRequest, unreadable } from './candidate.ts'
+import { type AccountLearning, type Candidate, type RouteRequest, unreadable } from './candidate.ts'
 import { modelBreach, noPlaceError } from './constrained.ts'
 import { type FilterDeps, filterCandidates, filterFallbacks } from './filter-candidates.ts'
 import { findEndpoint, routingHealth } from './hosts.ts'
@@ -39,6 +39,8 @@ export type RouteDeps = FilterDeps &
     /** Names that a chat request cannot use, for the error. Absent = none. */
     readonly embeddingCatalog?: Pick<EmbeddingCatalog, 'resolve'>
     readonly clock: Pick<Clock, 'now'>
+    /** Learning of an account, from memory; null = not loaded yet. Absent = learning is off. */
+    readonly learning?: { of(accountId: string): AccountLearning | null }
     /** Target shares of requests per capability level. Absent = the defaults. */
     readonly shares?: LevelShares
   }
@@ -109,7 +111,7 @@ export function route(
     level: getLevel(analysis.strongGain ?? 0, deps.shares ?? defaultLevelShares),
     today: isoDay(now),
     terms: { at: now, tier: requestedTier(chatRequest) },
-    epoch: deps.learning?.of(caller.accountId)?.epoch ?? null,
+    learning: deps.learning?.of(caller.accountId) ?? null,
     lengths: deps.calibration?.reasoning.current ?? usualLengths,
     ...(chatRequest.model === null ? { efforts: getEffortRules(chatRequest) } : null),
   }

@@ -34,7 +34,7 @@ import {
   scoreComponents,
   totalScore,
 } from '../../models/scoring.ts'
-import type { ConfiguredProvider } from '../../providers/configured-provider.ts'
+import type { ConfiguredProvider, Endpoints } from '../../providers/configured-provider.ts'
 import type { PromptAnalyzer } from '../../text/analysis/prompt-analysis.ts'
 import { baseCost, expectedOutput, unknownLength } from '../cost-estimate.ts'
 import type { Candidate, RouteRequest, ScoreParts } from './candidate.ts'
@@ -267,7 +267,7 @@ function describeBias(learned: LearnedBiasLookup | null, model: Model): string {
 
 /** Converts scored models in their order; omits models without a configured provider. */
 export function toCandidates(
-  endpoints: ReadonlyMap<string, ConfiguredProvider>,
+  endpoints: Endpoints,
   scored: readonly Scored[],
   getCandidate: (entry: Scored, endpoint: ConfiguredProvider) => Candidate,
 ): readonly Candidate[] {
