@@ -3,8 +3,7 @@
  * turns: alternating, starting with the user, none empty.
  */
 import type { CacheMark, ContentPart, FilePart, Message, ReasoningItem, ToolCall } from '../core/chat/chat.ts'
-import type { AutomaticCacheMarks } from '../core/chat/provider-features.ts'
-import { isText, type Json } from './json.ts'
+import { isText } from './json.ts'
 
 /** An inline image. `kind` is its media type in lower case, possibly empty. */
 type InlineImage = { readonly kind: string; readonly isBase64: boolean; readonly data: string }
@@ -142,8 +141,8 @@ export type PartWriter<Part> = {
   exchange(exchange: ToolExchange, position: number): readonly [call: Part, result: Part]
   /** Writes reasoning at the beginning of its turn; null = dropped. Absent: the wire format does not support it. */
   reasoning?(item: ReasoningItem): Part | null
-  /** Notes that the client marked a written part for the cache. Absent: the wire format has no marks. */
-  mark?(part: Part, mark: CacheMark): void
+  /** Returns a written part with the mark for the cache. Absent: the wire format has no marks. */
+  mark?(part: Part, mark: CacheMark): Part
 }
 
 /**
@@ -174,9 +173,9 @@ export function getTurns<Part>(
     const exchanges = step.exchanges.map(write.exchange)
     const calls = exchanges.map(([call]) => call)
     const results = exchanges.map(([, result], at) => marked(write, result, step.exchanges[at]?.cache))
-    const end = calls.at(-1) ?? said.at(-1)
-    if (end !== undefined) marked(write, end, step.cache)
-    if (said.length + calls.length > 0) add('assistant', [...replayed, ...said, ...calls])
+    const own = [...said, ...calls]
+    const end = own.pop()
+    if (end !== undefined) add('assistant', [...replayed, ...own, marked(write, end, step.cache)])
     if (results.length > 0) add('user', results)
   }
   for (const { parts } of turns) if (parts.length === 0) parts.push(write.text(placeholderTexts.emptyTurn))
@@ -190,8 +189,7 @@ function saidBy<Part>({ reasoningItems = [] }: AssistantStep, text: string, writ
 }
 
 function marked<Part>(write: PartWriter<Part>, part: Part, mark: CacheMark | undefined): Part {
-  if (mark !== undefined) write.mark?.(part, mark)
-  return part
+  return mark === undefined ? part : (write.mark?.(part, mark) ?? part)
 }
 
 function isSendable(part: ContentPart): boolean {
@@ -207,80 +205,6 @@ function getPart<Part>(part: ContentPart, write: PartWriter<Part>): Part {
     case 'file':
       return write.file(part)
   }
-}
-
-/**
- * Cache marks of a translated request: the client's own, else those that the gateway sets. A mark at a block lets
- * Anthropic read the prompt up to there from its cache, or write it. Without marks it caches nothing.
- */
-
-/** The blocks of a request, in the order in which the cache reads them. */
-type MarkableBlocks = {
-  readonly tools: readonly Json[]
-  readonly system: readonly Json[]
-  readonly turns: readonly WireTurn<Json>[]
-}
-
-/** Blocks to be marked. */
-export type MarkedBlocks = Map<Json, CacheMark>
-
-/** More marks are refused with status 400. */
-const maximumMarks = 4
-
-/** Returns the marks to send, and whether some of the client's were too many: the last four count. */
-export function chosenMarks(
-  { tools, system, turns }: MarkableBlocks,
-  own: MarkedBlocks,
-  automatic: AutomaticCacheMarks | null,
-): { readonly marks: MarkedBlocks; readonly dropsMarks: boolean } {
-  const marks = own.size > 0 || automatic === null ? own : automaticMarks({ tools, system, turns }, automatic)
-  if (marks.size <= maximumMarks) return { marks, dropsMarks: false }
-  const inOrder = [...tools, ...system, ...turns.flatMap(({ parts }) => parts)]
-  const kept = inOrder.flatMap(block => {
-    const mark = marks.get(block)
-    return mark === undefined ? [] : [[block, mark] as const]
-  })
-  return { marks: new Map(kept.slice(-maximumMarks)), dropsMarks: kept.length > maximumMarks }
-}
-
-/** Returns the blocks with their marks, and whether some of the client's were too many. */
-export function withCacheMarks(
-  blocks: MarkableBlocks,
-  own: MarkedBlocks,
-  automatic: AutomaticCacheMarks | null,
-): MarkableBlocks & { readonly dropsMarks: boolean } {
-  const { marks, dropsMarks } = chosenMarks(blocks, own, automatic)
-  if (marks.size === 0) return { ...blocks, dropsMarks }
-  const { tools, system, turns } = blocks
-  const marked = (block: Json): Json => {
-    const mark = marks.get(block)
-    return mark === undefined ? block : { ...block, cache_control: cacheControl(mark) }
-  }
-  return {
-    tools: tools.map(marked),
-    system: system.map(marked),
-    turns: turns.map(({ role, parts }) => ({ role, parts: parts.map(marked) })),
-    dropsMarks,
-  }
-}
-
-/** Five minutes is the default, which older hosts do not know by name. */
-export function cacheControl(mark: CacheMark): Json {
-  return mark === '5m' ? { type: 'ephemeral' } : { type: 'ephemeral', ttl: mark }
-}
-
-/**
- * Marks the end of what stays equal between requests: tools and system text; for a conversation also the end of this
- * request and the end of the one before. The provider looks for an earlier mark at most 20 blocks back, and a turn with many parallel calls
- * is longer.
- */
-function automaticMarks({ tools, system, turns }: MarkableBlocks, automatic: AutomaticCacheMarks): MarkedBlocks {
-  const users = turns.filter(({ role }) => role === 'user')
-  const ends = [
-    system.at(-1) ?? tools.at(-1),
-    ...(automatic === 'conversation' ? users.slice(-2).map(({ parts }) => parts.at(-1)) : []),
-  ]
-  return new Map(ends.flatMap(block => (block === undefined ? [] : [[block, '5m'] as const])))
 }
 
 /** Returns the names of the tools that a conversation has called. */

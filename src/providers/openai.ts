@@ -5,9 +5,9 @@
 
 import type { Model } from '../core/models/models.ts'
 import { isPricedTier } from '../core/models/pricing.ts'
+import { isClaude } from './marked-prompt.ts'
 import { openaiEmbeddings } from './openai/embeddings.ts'
 import { readFailure } from './openai/failure.ts'
-import { isClaude } from './openai/marked-prompt.ts'
 import { sendsTier, toModelList, toRequest } from './openai/request.ts'
 import { ResponseReader } from './openai/response.ts'
 import { openaiDecisions } from './openai-responses/decisions.ts'

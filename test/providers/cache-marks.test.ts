@@ -1,22 +1,38 @@
 import { expect, test } from 'bun:test'
-import { withCacheMarks } from '../../src/providers/conversation-steps.ts'
+import type { CacheMark, ContentPart, Message, Tool } from '../../src/core/chat/chat.ts'
+import { anthropic } from '../../src/providers/anthropic.ts'
+import { withPromptMarks } from '../../src/providers/marked-prompt.ts'
+import { askWith } from '../harness/ask.ts'
+import { budgetRules, modelWith } from '../harness/model.ts'
 
-const text = (name: string) => ({ type: 'text', text: name })
 const ephemeral = { type: 'ephemeral' }
+const text = (name: string, cache?: CacheMark) => ({ type: 'text' as const, text: name, ...(cache && { cache }) })
+const tool = (name: string, cache?: CacheMark): Tool => ({
+  ...{ name, description: null, parameters: null, strict: null },
+  ...(cache && { cache }),
+})
 
-function blocks(users: number) {
-  const turns = Array.from({ length: 2 * users - 1 }, (_, at) => ({
-    role: at % 2 === 0 ? ('user' as const) : ('assistant' as const),
-    parts: [text(`${at} a`), text(`${at} b`)],
-  }))
-  return { tools: [{ name: 'read' }, { name: 'write' }], system: [text('rules'), text('style')], turns }
+function prompt(
+  users: number,
+  cache?: CacheMark,
+): { readonly messages: readonly Message[]; readonly tools: readonly Tool[] } {
+  const turns = Array.from({ length: 2 * users - 1 }, (_, at): Message => {
+    if (at % 2 === 0) return { role: 'user', content: [text(`${at} a`, cache), text(`${at} b`, cache)], name: null }
+    return { role: 'assistant', text: `${at}`, reasoning: null, toolCalls: [], name: null, ...(cache && { cache }) }
+  })
+  const system = ['rules', 'style'].map(name => ({ role: 'system' as const, text: name, ...(cache && { cache }) }))
+  return { tools: [tool('read', cache), tool('write', cache)], messages: [...system, ...turns] }
 }
 
 /** Names of the marked blocks, in order. */
-function marked({ tools, system, turns }: ReturnType<typeof withCacheMarks>): readonly unknown[] {
-  return [...tools, ...system, ...turns.flatMap(({ parts }) => parts)]
-    .filter(block => block.cache_control !== undefined)
-    .map(block => block.text ?? block.name)
+function marked({ tools, messages }: ReturnType<typeof prompt>): readonly unknown[] {
+  const names = tools.map(({ name, cache }) => ({ name, cache }))
+  const named = (part: Message | ContentPart) => ({
+    name: 'text' in part ? part.text : null,
+    cache: 'cache' in part ? part.cache : undefined,
+  })
+  const texts = messages.flatMap(message => (message.role === 'user' ? message.content.map(named) : [named(message)]))
+  return [...names, ...texts].filter(({ cache }) => cache !== undefined).map(({ name }) => name)
 }
 
 test.each([
@@ -24,31 +40,35 @@ test.each([
   [1, 'system', ['style']],
   [1, 'conversation', ['style', '0 b']],
   [3, 'conversation', ['style', '2 b', '4 b']],
-] as const)('withCacheMarks: marks %i user turns with %p', (users, automatic, expected) => {
-  expect(marked(withCacheMarks(blocks(users), new Map(), automatic))).toEqual([...expected])
+] as const)('withPromptMarks: marks %i user turns with %p', (users, automatic, expected) => {
+  expect(marked(withPromptMarks(prompt(users), automatic))).toEqual([...expected])
 })
 
-test('withCacheMarks: marks the tools where there is no system text', () => {
-  expect(marked(withCacheMarks({ ...blocks(1), system: [] }, new Map(), 'system'))).toEqual(['write'])
+test('withPromptMarks: marks the tools where there is no system text', () => {
+  const { tools, messages } = prompt(1)
+  expect(marked(withPromptMarks({ tools, messages: messages.slice(2) }, 'system'))).toEqual(['write'])
 })
 
-test('withCacheMarks: writes only the marks of the client, with their lifetime, if there are some', () => {
-  const given = blocks(2)
-  const own = new Map([
-    [given.system[0] ?? {}, '1h' as const],
-    [given.tools[1] ?? {}, '5m' as const],
-  ])
-  const result = withCacheMarks(given, own, 'conversation')
-  expect(marked(result)).toEqual(['write', 'rules'])
-  expect(result.system[0]?.cache_control).toEqual({ ...ephemeral, ttl: '1h' })
-  expect(result.tools[1]?.cache_control).toEqual(ephemeral)
-  expect(result.dropsMarks).toBe(false)
+test('withPromptMarks: keeps the last four marks, the maximum of Anthropic', () => {
+  const result = withPromptMarks(prompt(3, '5m'), null)
+  expect(marked(result)).toEqual(['2 b', '3', '4 a', '4 b'])
+  expect(result.droppedMarks).toEqual(['cache_control'])
 })
 
-test('withCacheMarks: keeps the last four marks, the maximum of Anthropic', () => {
-  const given = blocks(3)
-  const all = [...given.tools, ...given.system, ...given.turns.flatMap(({ parts }) => parts)]
-  const result = withCacheMarks(given, new Map(all.map(block => [block, '5m' as const])), null)
-  expect(marked(result)).toEqual(['3 a', '3 b', '4 a', '4 b'])
-  expect(result.dropsMarks).toBe(true)
+test('anthropic: writes only the marks of the client, with their lifetime, if there are some', () => {
+  const { messages } = prompt(2)
+  const [, style, ...turns] = messages
+  const rules: Message = { role: 'system', text: 'rules', cache: '1h' }
+  const request = askWith({
+    messages: [rules, ...(style ? [style] : []), ...turns],
+    tools: [tool('read'), tool('write', '5m')],
+  })
+  const model = modelWith({ id: 'claude-a', provider: 'anthropic', parameters: budgetRules })
+  const asked = { request, model, outputCap: 100, stream: false, cacheMarks: 'conversation' as const }
+  const { body, droppedParameters } = anthropic.toRequest(asked, { baseUrl: 'https://a.test', apiKey: 'k' })
+  const sent = JSON.parse(body)
+  expect(sent.system[0]).toEqual({ type: 'text', text: 'rules', cache_control: { ...ephemeral, ttl: '1h' } })
+  expect(sent.tools[1].cache_control).toEqual(ephemeral)
+  expect(body.split('cache_control')).toHaveLength(3)
+  expect(droppedParameters).toEqual([])
 })

@@ -1,31 +1,28 @@
-import type { Message } from '../../core/chat/chat.ts'
+import type { CacheMark, Message } from '../../core/chat/chat.ts'
 import {
   getTurns,
   inlineImage,
   isVisible,
-  type MarkedBlocks,
   type PartWriter,
   placeholderTexts,
   type ToolExchange,
   type WireTurn,
 } from '../conversation-steps.ts'
 import { type Json, objectIn } from '../json.ts'
+import { cacheControl } from '../marked-prompt.ts'
 import { uniqueNames } from '../tool-names.ts'
 
 /** Returns the conversation in the wire format, without system texts. */
-export function anthropicTurnsFor(
-  messages: readonly Message[],
-  prefill: boolean,
-  marks: MarkedBlocks,
-): readonly WireTurn<Json>[] {
-  const turns = getTurns(messages, prefill, blockWriter(marks))
+export function anthropicTurnsFor(messages: readonly Message[], prefill: boolean): readonly WireTurn<Json>[] {
+  const turns = getTurns(messages, prefill, blockWriter())
   const last = turns.at(-1)
   // A prefill must not end in white space, and a final assistant turn may only contain text.
-  if (last?.role === 'assistant') last.parts.push(textBlock(String(last.parts.pop()?.text).trimEnd()))
+  const end = last?.role === 'assistant' ? last.parts.pop() : undefined
+  if (end !== undefined) last?.parts.push({ ...end, text: String(end.text).trimEnd() })
   return turns
 }
 
-function blockWriter(marks: MarkedBlocks): PartWriter<Json> {
+function blockWriter(): PartWriter<Json> {
   const unique = uniqueNames()
   return {
     text: textBlock,
@@ -37,9 +34,7 @@ function blockWriter(marks: MarkedBlocks): PartWriter<Json> {
         ? { type: 'redacted_thinking', data }
         : { type: 'thinking', thinking: text, signature: data }
     },
-    mark(block, mark) {
-      marks.set(block, mark)
-    },
+    mark: withMark,
     exchange(exchange) {
       const { call } = exchange
       // IDs are unique per request here; other providers' IDs contain `:` or `|`, are longer, or repeat.
@@ -54,6 +49,11 @@ function blockWriter(marks: MarkedBlocks): PartWriter<Json> {
 function getResult({ result, isError }: ToolExchange): Json {
   if (result === null) return { content: placeholderTexts.missingResult, is_error: true }
   return { ...(isVisible(result) ? { content: result } : {}), ...(isError ? { is_error: true } : {}) }
+}
+
+/** Returns a block or a tool with its mark; undefined = none. */
+export function withMark(block: Json, mark: CacheMark | undefined): Json {
+  return mark === undefined ? block : { ...block, cache_control: cacheControl(mark) }
 }
 
 /** Returns a text block for a turn or the system texts. */

@@ -2,12 +2,13 @@ import type { Message, SourceBody, Tool, ToolChoice } from '../../core/chat/chat
 import { isSendableField } from '../../core/chat/provider-features.ts'
 import { isDemanding } from '../../core/chat/tool-definitions.ts'
 import type { Model } from '../../core/models/models.ts'
-import { calledNames, isVisible, type MarkedBlocks, withCacheMarks } from '../conversation-steps.ts'
+import { calledNames, isVisible } from '../conversation-steps.ts'
 import { sortExtras } from '../extras.ts'
 import { encoded, type Json } from '../json.ts'
+import { withPromptMarks } from '../marked-prompt.ts'
 import { callInstruction, droppedNames, mayForce, nonEmpty, parametersFor, wordless } from '../parameters.ts'
 import type { Access, AdapterRequest, ProviderRequest } from '../provider.ts'
-import { anthropicTurnsFor, textBlock } from './conversation.ts'
+import { anthropicTurnsFor, textBlock, withMark } from './conversation.ts'
 import { type Reasoning, reasoningFor } from './reasoning.ts'
 import {
   closed,
@@ -33,13 +34,9 @@ type WireChoice = {
 function toolsFor(
   { request, model }: AdapterRequest,
   json: JsonAnswer,
-  marks: MarkedBlocks,
 ): { readonly tools: readonly Json[]; readonly choice: WireChoice | null } {
-  const offered = request.tools.map(tool => {
-    const block = toolFor(tool, model.parameters.responseFormat === 'json_schema')
-    if (tool.cache !== undefined) marks.set(block, tool.cache)
-    return block
-  })
+  const strictTools = model.parameters.responseFormat === 'json_schema'
+  const offered = request.tools.map(tool => withMark(toolFor(tool, strictTools), tool.cache))
   const tools = offered.length > 0 ? offered : rememberedTools(request.messages)
   const disable_parallel_tool_use = request.parallelToolCalls === false || undefined
   if (json.kind === 'tool') {
@@ -142,12 +139,14 @@ type Translation = { readonly body: Json; readonly dropped: readonly string[] }
 /** Fields of the Messages form that apply wherever the rest of the body came from. */
 const passedFields = ['top_k', 'service_tier']
 
-function translatedBody(question: AdapterRequest): Translation {
-  const { request, model, outputCap, stream } = question
+function translatedBody(asked: AdapterRequest): Translation {
+  const { model, outputCap, stream } = asked
+  const { droppedMarks, ...prompt } = withPromptMarks(asked.request, asked.cacheMarks ?? null)
+  const request = { ...asked.request, ...prompt }
+  const question = { ...asked, request }
   const rules = model.parameters
   const json = jsonAnswerFor(question)
-  const marks: MarkedBlocks = new Map()
-  const { tools, choice: wantedChoice } = toolsFor(question, json, marks)
+  const { tools, choice: wantedChoice } = toolsFor(question, json)
   const reasoning = reasoningFor(question, isForced(wantedChoice))
   const thinks = reasoning.thinking !== null && reasoning.thinking.type !== 'disabled'
   const unforced = isForced(wantedChoice) && !mayForce(rules, thinks)
@@ -160,18 +159,17 @@ function translatedBody(question: AdapterRequest): Translation {
     listed: request.dialect === 'messages' ? passedFields : [],
     takes: (name, value) => (name !== 'top_k' || samples) && isSendableField('messages', name, value),
   })
-  const system = [...systemBlocks(request.messages, marks), ...lines.map(textBlock)]
+  const system = [...systemBlocks(request.messages), ...lines.map(textBlock)]
   const prefill = rules.prefill && !thinks && !isForced(choice) && json.kind !== 'native'
-  const turns = anthropicTurnsFor(request.messages, prefill, marks)
-  const blocks = withCacheMarks({ tools, system, turns }, marks, question.cacheMarks ?? null)
+  const turns = anthropicTurnsFor(request.messages, prefill)
 
   const body = {
     model: model.id,
     max_tokens: outputCap,
     stream,
-    system: nonEmpty(blocks.system),
-    messages: blocks.turns.map(({ role, parts }) => ({ role, content: parts })),
-    tools: nonEmpty(blocks.tools),
+    system: nonEmpty(system),
+    messages: turns.map(({ role, parts }) => ({ role, content: parts })),
+    tools: nonEmpty(tools),
     tool_choice: choice ?? undefined,
     temperature: parameters.temperature,
     top_p: parameters.topP,
@@ -193,20 +191,17 @@ function translatedBody(question: AdapterRequest): Translation {
     body,
     dropped: droppedNames(
       dropped,
-      blocks.dropsMarks ? [...extras.dropped, 'cache_control'] : extras.dropped,
+      [...extras.dropped, ...droppedMarks],
       request.source?.dialect === 'responses' ? request.source : null,
     ),
   }
 }
 
-/** Returns the system texts as blocks, and notes those that the client marked. */
-function systemBlocks(messages: readonly Message[], marks: MarkedBlocks): readonly Json[] {
-  return messages.flatMap(message => {
-    if (message.role !== 'system' || !isVisible(message.text)) return []
-    const block = textBlock(message.text)
-    if (message.cache !== undefined) marks.set(block, message.cache)
-    return [block]
-  })
+/** Returns the system texts as blocks. */
+function systemBlocks(messages: readonly Message[]): readonly Json[] {
+  return messages.flatMap(message =>
+    message.role === 'system' && isVisible(message.text) ? [withMark(textBlock(message.text), message.cache)] : [],
+  )
 }
 
 function outputConfigFor({ effort }: Reasoning, json: JsonAnswer): Json | undefined {

@@ -1,13 +1,8 @@
 import type { CacheMark, ContentPart, ImageDetail, Message, ToolCall } from '../../core/chat/chat.ts'
 import type { ParameterRules } from '../../core/models/models.ts'
-import {
-  type ConversationStep,
-  cacheControl,
-  getSteps,
-  placeholderTexts,
-  type ToolExchange,
-} from '../conversation-steps.ts'
+import { type ConversationStep, getSteps, placeholderTexts, type ToolExchange } from '../conversation-steps.ts'
 import type { Json } from '../json.ts'
+import { cacheControl } from '../marked-prompt.ts'
 import { detailsFor } from './reasoning.ts'
 
 /** An instruction to add to the messages for the response format, or for a call. */

@@ -2,14 +2,13 @@ import type { ReasoningEffort, ResponseFormat, Tool, ToolChoice } from '../../co
 import { isDemanding } from '../../core/chat/tool-definitions.ts'
 import type { Model, ParameterRules } from '../../core/models/models.ts'
 import { hasTierPrices, isPricedTier } from '../../core/models/pricing.ts'
-import { cacheControl } from '../conversation-steps.ts'
 import { sortExtras } from '../extras.ts'
 import { encoded, type Json } from '../json.ts'
+import { cacheControl, isClaude, withJoinedSystem, withPromptMarks } from '../marked-prompt.ts'
 import { droppedNames, instructionFor, mayForce, nearestEffort, parametersFor } from '../parameters.ts'
 import type { Access, AdapterRequest, ProviderRequest } from '../provider.ts'
 import { isStrict } from '../schemas.ts'
 import { type Dialect, getDialect, type Instruction, messagesFor } from './conversation.ts'
-import { isClaude, withJoinedSystem, withPromptMarks } from './marked-prompt.ts'
 
 /** Builds the request. A model only receives parameters that its `ParameterRules` allow. */
 export function toRequest(
