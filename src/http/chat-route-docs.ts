@@ -1,11 +1,14 @@
-/** API descriptions that all chat endpoints share: request headers and errors. */
+/** The route of a chat endpoint, and the parts of its API description that all share: request headers and errors. */
 import { Type } from '@sinclair/typebox'
+import { Elysia } from 'elysia'
 import { continuePolicies, fallbackPolicies, strategies, streamModes } from '../core/chat/chat.ts'
 import { fallbackCostFactors } from '../core/request/chat-request.ts'
 import type { ErrorCode } from '../core/validation/errors.ts'
 import { oneOf } from '../core/validation/validate.ts'
+import { type ChatEndpoint, type ChatRouteDeps, handleChat } from './chat-handler.ts'
 import { idempotencyHeaders, onceErrors } from './idempotency.ts'
 import { timeoutHeader } from './request-timeout.ts'
+import { policies, type RouteDocs, withRouteDocs } from './route-docs.ts'
 
 const flag = oneOf(['true', 'false', '1', '0'])
 
@@ -52,3 +55,21 @@ export const chatErrors: readonly ErrorCode[] = [
   'upstream_timeout',
   ...onceErrors,
 ]
+
+/** Returns the route of an endpoint. `told` describes what is its own. */
+export function chatRoute<Path extends string>(
+  deps: ChatRouteDeps,
+  path: Path,
+  endpoint: ChatEndpoint,
+  told: RouteDocs,
+) {
+  return new Elysia({ name: path }).post(path, ({ request }) => handleChat(deps, endpoint, request), {
+    parse: 'none',
+    ...withRouteDocs(policies.apiKey, {
+      requestHeaders: chatHeaders,
+      answerHeaders: ['served', 'cost', 'quotaStatus', 'deprecation'],
+      errors: chatErrors,
+      ...told,
+    }),
+  })
+}

@@ -1,10 +1,8 @@
 import { Type } from '@sinclair/typebox'
-import { Elysia } from 'elysia'
 import type { ReasoningItem } from '../../core/chat/chat.ts'
 import { oneOf, strictObject } from '../../core/validation/validate.ts'
-import { type ChatEndpoint, type ChatRouteDeps, handleChat } from '../../http/chat-handler.ts'
-import { chatErrors, chatHeaders } from '../../http/chat-route-docs.ts'
-import { policies, withRouteDocs } from '../../http/route-docs.ts'
+import type { ChatEndpoint, ChatRouteDeps } from '../../http/chat-handler.ts'
+import { chatRoute } from '../../http/chat-route-docs.ts'
 import { count, errorShape, id, modelName, namedSchema, orNull, shownCostFields, text } from '../../http/schemas.ts'
 import { detailReader, type ReasoningSeal } from '../reasoning-seal.ts'
 import { compatibleStream, completionBody } from './reply.ts'
@@ -170,28 +168,17 @@ function getEndpoint({ reasoningSeal }: Pick<CompatibleDeps, 'reasoningSeal'>): 
 
 /** `POST /v1/chat/completions`: the chat-completions wire format, for existing client libraries. */
 export function compatible(deps: CompatibleDeps) {
-  const endpoint = getEndpoint(deps)
-  return new Elysia({ name: 'compatible' }).post(
-    '/v1/chat/completions',
-    ({ request }) => handleChat(deps, endpoint, request),
-    {
-      parse: 'none',
-      ...withRouteDocs(policies.apiKey, {
-        summary: 'Chat completions',
-        description:
-          'The chat-completions wire format, for existing client libraries: change only their base URL and the model. ' +
-          'A stream ends with `data: [DONE]` only after a success.',
-        body: compatibleSchema,
-        examples: completionExamples,
-        requestHeaders: chatHeaders,
-        answer: completionShape,
-        alsoAs: { 'text/event-stream': completionEventShape },
-        streamEnd: '[DONE]',
-        answerHeaders: ['served', 'cost', 'quotaStatus', 'deprecation'],
-        errors: chatErrors,
-      }),
-    },
-  )
+  return chatRoute(deps, '/v1/chat/completions', getEndpoint(deps), {
+    summary: 'Chat completions',
+    description:
+      'The chat-completions wire format, for existing client libraries: change only their base URL and the model. ' +
+      'A stream ends with `data: [DONE]` only after a success.',
+    body: compatibleSchema,
+    examples: completionExamples,
+    answer: completionShape,
+    alsoAs: { 'text/event-stream': completionEventShape },
+    streamEnd: '[DONE]',
+  })
 }
 
 /** Complete requests that work without a change. */

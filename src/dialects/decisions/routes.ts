@@ -1,9 +1,7 @@
 import { Type } from '@sinclair/typebox'
-import { Elysia } from 'elysia'
 import { oneOf, strictObject } from '../../core/validation/validate.ts'
-import { type ChatEndpoint, type ChatRouteDeps, handleChat } from '../../http/chat-handler.ts'
-import { chatErrors, modelHeaders } from '../../http/chat-route-docs.ts'
-import { policies, withRouteDocs } from '../../http/route-docs.ts'
+import type { ChatEndpoint, ChatRouteDeps } from '../../http/chat-handler.ts'
+import { chatRoute, modelHeaders } from '../../http/chat-route-docs.ts'
 import { count, namedSchema, orNull, share, text } from '../../http/schemas.ts'
 import type { ReasoningSeal } from '../reasoning-seal.ts'
 import { responseUsage } from '../responses/reply.ts'
@@ -51,35 +49,30 @@ function createEndpoint({ reasoningSeal }: { readonly reasoningSeal: ReasoningSe
 
 /** `POST /v1/decisions`: OpenAI's wire format, answered by a provider or by the judges of this process. */
 export function decisions(deps: ChatRouteDeps & Parameters<typeof createEndpoint>[0]) {
-  const endpoint = createEndpoint(deps)
-  return new Elysia({ name: 'decisions' }).post('/v1/decisions', ({ request }) => handleChat(deps, endpoint, request), {
-    parse: 'none',
-    ...withRouteDocs(policies.apiKey, {
-      summary: 'Decisions',
-      description:
-        "OpenAI's wire format for questions whose answers are probabilities. `gateway/local` answers in process and free: the " +
-        'predicates harmful, prompt_injection, needs_current_data, contains_code and contains_material, the choices query_type ' +
-        'and language, the score difficulty. Other questions need a model of a provider.',
-      body: decisionsSchema,
-      examples: {
-        'answered by the gateway': {
-          model: 'gateway/local',
-          input: 'Wer ist gerade Bundeskanzler?',
-          questions: [
-            { type: 'predicate', name: 'needs_current_data', instructions: 'The answer changes over time.' },
-            {
-              type: 'choice',
-              name: 'language',
-              instructions: 'The language of the text.',
-              choices: [{ value: 'de' }, { value: 'en' }],
-            },
-          ],
-        },
+  return chatRoute(deps, '/v1/decisions', createEndpoint(deps), {
+    summary: 'Decisions',
+    description:
+      "OpenAI's wire format for questions whose answers are probabilities. `gateway/local` answers in process and free: the " +
+      'predicates harmful, prompt_injection, needs_current_data, contains_code and contains_material, the choices query_type ' +
+      'and language, the score difficulty. Other questions need a model of a provider.',
+    body: decisionsSchema,
+    examples: {
+      'answered by the gateway': {
+        model: 'gateway/local',
+        input: 'Wer ist gerade Bundeskanzler?',
+        questions: [
+          { type: 'predicate', name: 'needs_current_data', instructions: 'The answer changes over time.' },
+          {
+            type: 'choice',
+            name: 'language',
+            instructions: 'The language of the text.',
+            choices: [{ value: 'de' }, { value: 'en' }],
+          },
+        ],
       },
-      requestHeaders: modelHeaders,
-      answer: decisionShape,
-      answerHeaders: ['served', 'cost', 'estimated', 'quotaStatus'],
-      errors: chatErrors,
-    }),
+    },
+    requestHeaders: modelHeaders,
+    answer: decisionShape,
+    answerHeaders: ['served', 'cost', 'estimated', 'quotaStatus'],
   })
 }

@@ -1,14 +1,12 @@
 import { Type } from '@sinclair/typebox'
-import { Elysia } from 'elysia'
 import type { ChatRequest, EmbeddingInput, EmbeddingInputs, Vector } from '../../core/chat/chat.ts'
 import { encodeVector, inputError, maximumInputs } from '../../core/chat/embeddings.ts'
 import { maximumNameCharacters } from '../../core/models/models.ts'
 import { constraintsSchema } from '../../core/policy/constraints.ts'
 import type { GatewayError } from '../../core/validation/errors.ts'
 import { nullable, oneOf, strictObject, validate } from '../../core/validation/validate.ts'
-import { type ChatRouteDeps, handleChat } from '../../http/chat-handler.ts'
-import { chatErrors, modelHeaders } from '../../http/chat-route-docs.ts'
-import { policies, withRouteDocs } from '../../http/route-docs.ts'
+import type { ChatRouteDeps } from '../../http/chat-handler.ts'
+import { chatErrors, chatRoute, modelHeaders } from '../../http/chat-route-docs.ts'
 import { count, namedSchema, text } from '../../http/schemas.ts'
 import {
   type EmbeddingsDeps,
@@ -58,35 +56,27 @@ const embeddingsResponseSchema = namedSchema('EmbeddingsResponse', {
 
 /** `POST /v1/embeddings`: OpenAI's wire format, for every embedding model. */
 export function embeddings(deps: ChatRouteDeps & EmbeddingsDeps) {
-  const endpoint = embeddingsEndpoint(deps, openAiForm)
-  return new Elysia({ name: 'embeddings' }).post(
-    '/v1/embeddings',
-    ({ request }) => handleChat(deps, endpoint, request),
-    {
-      parse: 'none',
-      ...withRouteDocs(policies.apiKey, {
-        summary: 'Embeddings',
-        description:
-          "OpenAI's wire format for every embedding model. Only the named model serves, possibly from another host: vectors of two " +
-          'models cannot be compared. Long lists are split into several upstream calls.',
-        body: embeddingsSchema,
-        examples: {
-          'one text': { model: 'text-embedding-3-small', input: 'A cat sat on a mat.' },
-          'several texts, as base64': {
-            model: 'gemini-embedding-001',
-            input: ['A cat sat on a mat.', 'Ein Hund lag vor der Tür.'],
-            encoding_format: 'base64',
-            dimensions: 768,
-          },
-          'token IDs of cl100k_base': { model: 'text-embedding-3-large', input: [[32, 8415, 7731], [15339]] },
-        },
-        requestHeaders: modelHeaders,
-        answer: embeddingsResponseSchema,
-        answerHeaders: ['served', 'cost', 'estimated', 'quotaStatus'],
-        errors: chatErrors.filter(code => code !== 'model_deprecated'),
-      }),
+  return chatRoute(deps, '/v1/embeddings', embeddingsEndpoint(deps, openAiForm), {
+    summary: 'Embeddings',
+    description:
+      "OpenAI's wire format for every embedding model. Only the named model serves, possibly from another host: vectors of two " +
+      'models cannot be compared. Long lists are split into several upstream calls.',
+    body: embeddingsSchema,
+    examples: {
+      'one text': { model: 'text-embedding-3-small', input: 'A cat sat on a mat.' },
+      'several texts, as base64': {
+        model: 'gemini-embedding-001',
+        input: ['A cat sat on a mat.', 'Ein Hund lag vor der Tür.'],
+        encoding_format: 'base64',
+        dimensions: 768,
+      },
+      'token IDs of cl100k_base': { model: 'text-embedding-3-large', input: [[32, 8415, 7731], [15339]] },
     },
-  )
+    requestHeaders: modelHeaders,
+    answer: embeddingsResponseSchema,
+    answerHeaders: ['served', 'cost', 'estimated', 'quotaStatus'],
+    errors: chatErrors.filter(code => code !== 'model_deprecated'),
+  })
 }
 
 /** Parses bodies of `POST /v1/embeddings`. Unknown fields pass, null means absent, and `stream` has no effect. */

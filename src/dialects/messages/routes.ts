@@ -1,9 +1,8 @@
 import { Type } from '@sinclair/typebox'
-import { Elysia } from 'elysia'
 import type { QuotaStatus } from '../../core/limits/plans.ts'
 import { oneOf, strictObject } from '../../core/validation/validate.ts'
-import { type ChatEndpoint, type ChatRouteDeps, handleChat } from '../../http/chat-handler.ts'
-import { chatErrors, chatHeaders } from '../../http/chat-route-docs.ts'
+import type { ChatEndpoint, ChatRouteDeps } from '../../http/chat-handler.ts'
+import { chatRoute } from '../../http/chat-route-docs.ts'
 import { policies, withRouteDocs } from '../../http/route-docs.ts'
 import { count, errorFields, id, modelName, namedSchema, orNull, shownCostFields, text } from '../../http/schemas.ts'
 import { createTokenCounter, type TokenCounterDeps } from '../token-counter.ts'
@@ -55,48 +54,39 @@ function getEndpoint({ reasoningSeal, now }: Pick<MessagesDeps, 'reasoningSeal' 
 
 /** `POST /v1/messages` and its token count: the Anthropic wire format, for existing client libraries. */
 export function messages(deps: MessagesDeps) {
-  const endpoint = getEndpoint(deps)
   const count = createTokenCounter(deps, {
     read: (body, source) => readCount(body, source, deps.reasoningSeal),
     usualProvider: 'anthropic',
     body: tokens => ({ input_tokens: tokens }),
     addHeaders: (headers, requestId) => headers.set('request-id', requestId),
   })
-  return new Elysia({ name: 'messages' })
-    .post('/v1/messages', ({ request }) => handleChat(deps, endpoint, request), {
-      parse: 'none',
-      ...withRouteDocs(policies.apiKey, {
-        summary: 'Messages',
-        description:
-          'The Anthropic Messages wire format, for existing client libraries: change only their base URL and the model. ' +
-          'For an Anthropic model the body is forwarded unchanged, with unknown fields and beta headers; for other models it is translated. ' +
-          'A stream ends with `message_stop` only after a success. Errors have the format of this API.',
-        body: messagesSchema,
-        examples,
-        requestHeaders: chatHeaders,
-        answer: messageShape,
-        alsoAs: { 'text/event-stream': messageEventShape },
-        answerHeaders: ['served', 'cost', 'quotaStatus', 'deprecation'],
-        errors: chatErrors,
-        refusals,
-      }),
-    })
-    .post('/v1/messages/count_tokens', ({ request }) => count(request), {
-      parse: 'none',
-      ...withRouteDocs(policies.apiKey, {
-        summary: 'Input tokens of a Messages request',
-        description:
-          'Free, with a rate limit per account. Anthropic counts for its own models. For other models, and after 2 s without a response, ' +
-          'the count is an estimate and `x-gateway-estimated` is `true`.',
-        body: countSchema,
-        examples: {
-          'a question': { model: 'claude-haiku-5-5', messages: [{ role: 'user', content: 'Why is the sky blue?' }] },
-        },
-        answer: countShape,
-        errors: ['model_not_found', 'requests_per_minute_exceeded'],
-        refusals,
-      }),
-    })
+  return chatRoute(deps, '/v1/messages', getEndpoint(deps), {
+    summary: 'Messages',
+    description:
+      'The Anthropic Messages wire format, for existing client libraries: change only their base URL and the model. ' +
+      'For an Anthropic model the body is forwarded unchanged, with unknown fields and beta headers; for other models it is translated. ' +
+      'A stream ends with `message_stop` only after a success. Errors have the format of this API.',
+    body: messagesSchema,
+    examples,
+    answer: messageShape,
+    alsoAs: { 'text/event-stream': messageEventShape },
+    refusals,
+  }).post('/v1/messages/count_tokens', ({ request }) => count(request), {
+    parse: 'none',
+    ...withRouteDocs(policies.apiKey, {
+      summary: 'Input tokens of a Messages request',
+      description:
+        'Free, with a rate limit per account. Anthropic counts for its own models. For other models, and after 2 s without a response, ' +
+        'the count is an estimate and `x-gateway-estimated` is `true`.',
+      body: countSchema,
+      examples: {
+        'a question': { model: 'claude-haiku-5-5', messages: [{ role: 'user', content: 'Why is the sky blue?' }] },
+      },
+      answer: countShape,
+      errors: ['model_not_found', 'requests_per_minute_exceeded'],
+      refusals,
+    }),
+  })
 }
 
 /** Complete requests that work without a change. */

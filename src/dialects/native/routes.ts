@@ -1,7 +1,5 @@
-import { Elysia } from 'elysia'
-import { type ChatEndpoint, type ChatRouteDeps, handleChat } from '../../http/chat-handler.ts'
-import { chatErrors, chatHeaders } from '../../http/chat-route-docs.ts'
-import { policies, withRouteDocs } from '../../http/route-docs.ts'
+import type { ChatEndpoint, ChatRouteDeps } from '../../http/chat-handler.ts'
+import { chatRoute } from '../../http/chat-route-docs.ts'
 import { nativeBody, nativeStream } from './reply.ts'
 import { nativeSchema, readNative } from './request.ts'
 import { chatEventShape, chatReplyShape } from './schema.ts'
@@ -18,20 +16,14 @@ const endpoint: ChatEndpoint = {
 
 /** `POST /api/v1/chat`: the gateway's own chat endpoint. */
 export function chat(deps: ChatRouteDeps) {
-  return new Elysia({ name: 'chat' }).post('/api/v1/chat', ({ request }) => handleChat(deps, endpoint, request), {
-    parse: 'none',
-    ...withRouteDocs(policies.apiKey, {
-      summary: 'Chat',
-      description:
-        'Returns one JSON body, or with `stream` events: `delta` events, then exactly one `done` or one `error`. If moderation ended the output, `filtered` precedes `done`.',
-      body: nativeSchema,
-      examples: chatExamples,
-      requestHeaders: chatHeaders,
-      answer: chatReplyShape,
-      alsoAs: { 'text/event-stream': chatEventShape },
-      answerHeaders: ['served', 'cost', 'quotaStatus', 'deprecation'],
-      errors: chatErrors,
-    }),
+  return chatRoute(deps, '/api/v1/chat', endpoint, {
+    summary: 'Chat',
+    description:
+      'Returns one JSON body, or with `stream` events: `delta` events, then exactly one `done` or one `error`. If moderation ended the output, `filtered` precedes `done`.',
+    body: nativeSchema,
+    examples: chatExamples,
+    answer: chatReplyShape,
+    alsoAs: { 'text/event-stream': chatEventShape },
   })
 }
 

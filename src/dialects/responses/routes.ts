@@ -6,8 +6,8 @@ import { Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import { type GatewayError, withParam } from '../../core/validation/errors.ts'
 import { oneOf, strictObject } from '../../core/validation/validate.ts'
-import { type ChatEndpoint, type ChatRouteDeps, handleChat } from '../../http/chat-handler.ts'
-import { chatErrors, chatHeaders } from '../../http/chat-route-docs.ts'
+import type { ChatEndpoint, ChatRouteDeps } from '../../http/chat-handler.ts'
+import { chatErrors, chatRoute } from '../../http/chat-route-docs.ts'
 import { errorResponse } from '../../http/error-response.ts'
 import { policies, withRouteDocs } from '../../http/route-docs.ts'
 import { count, modelName, namedSchema, orNull, shownCostFields, text } from '../../http/schemas.ts'
@@ -182,21 +182,15 @@ function inBrackets(error: GatewayError): GatewayError {
 
 /** Returns the routes of the Responses API. */
 export function responses(deps: ResponsesRouteDeps) {
-  const endpoint = responsesEndpoint(deps)
-  return new Elysia({ name: 'responses' }).post('/v1/responses', ({ request }) => handleChat(deps, endpoint, request), {
-    parse: 'none',
-    ...withRouteDocs(policies.apiKey, {
-      summary: 'Responses',
-      description:
-        'The Responses API, for existing client libraries: change only their base URL and the model. Responses are not stored: send `store: false` and the complete conversation in `input`. A stream ends with `response.completed` or `response.incomplete` only after a success.',
-      body: responsesSchema,
-      examples: responsesExamples,
-      requestHeaders: chatHeaders,
-      answer: responseShape,
-      alsoAs: { 'text/event-stream': responseEventShape },
-      answerHeaders: ['served', 'cost', 'quotaStatus', 'deprecation'],
-      errors: [...chatErrors, 'previous_response_not_found', 'not_found'],
-    }),
+  return chatRoute(deps, '/v1/responses', responsesEndpoint(deps), {
+    summary: 'Responses',
+    description:
+      'The Responses API, for existing client libraries: change only their base URL and the model. Responses are not stored: send `store: false` and the complete conversation in `input`. A stream ends with `response.completed` or `response.incomplete` only after a success.',
+    body: responsesSchema,
+    examples: responsesExamples,
+    answer: responseShape,
+    alsoAs: { 'text/event-stream': responseEventShape },
+    errors: [...chatErrors, 'previous_response_not_found', 'not_found'],
   })
 }
 
