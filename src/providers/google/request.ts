@@ -32,7 +32,10 @@ function plainSchema(schema: Json): Json {
 }
 
 /** Converts older spellings, and generators' forms of a single schema, a single value, and nullable values. */
-function modern({ const: constant, definitions, allOf, ...schema }: Json): Json {
+function modern(given: Json): Json {
+  const isModern = !olderKeywords.some(keyword => given[keyword] !== undefined)
+  if (isModern && !(Array.isArray(given.enum) && given.enum.includes(null))) return given
+  const { const: constant, definitions, allOf, ...schema } = given
   const [only, ...more] = Array.isArray(allOf) ? allOf : []
   const merged: Json = {
     ...(isRecord(only) && more.length === 0 && modern(only)),
@@ -44,6 +47,8 @@ function modern({ const: constant, definitions, allOf, ...schema }: Json): Json 
   if (!Array.isArray(values) || !values.includes(null)) return merged
   return { anyOf: [{ ...merged, enum: values.filter(value => value !== null) }, { type: 'null' }] }
 }
+
+const olderKeywords = ['const', 'definitions', 'allOf'] as const
 
 function keptValue(keyword: string, value: unknown): unknown {
   switch (keyword) {

@@ -86,6 +86,8 @@ export class GoogleReader implements StreamReader {
   private readonly follow = followUsage()
   private responseId: string | null = null
   private servedModel: string | null = null
+  /** The ID and the model as the last frame wrote them. */
+  private told: readonly [id: unknown, model: unknown] = [undefined, undefined]
   private emitted = false
   private isBlocked = false
   /** Output arrived, which the upstream must have counted. */
@@ -128,10 +130,9 @@ export class GoogleReader implements StreamReader {
     if (!isRecord(frame)) return badAnswer('frame is no object')
     if (frame.error) return googleBodyFailure(frame)
     const candidates = records(frame.candidates)
-    if (this.isOtherResponse(frame) && this.isUnfinished()) return truncated('response_restarted')
-    this.identify(frame, sink)
+    if (!this.identify(frame, sink)) return truncated('response_restarted')
     // Output of a failed generation is not emitted, so that another candidate may still serve.
-    const reason = candidates.map(({ finishReason }) => finishReason).find(isFailedGeneration)
+    const reason = candidates.find(({ finishReason }) => failedGenerations.has(finishReason))?.finishReason
     const isFailed = reason !== undefined && !this.emitted
     let answers = false
     let failure: ProviderFailure | null = null
@@ -144,24 +145,23 @@ export class GoogleReader implements StreamReader {
     const usage = this.follow(findGoogleUsage(frame.usageMetadata, this.answered), answers)
     if (usage !== null) sink.reportUsage(usage)
     if (failure !== null) return failure
-    if (isFailed) return providerFailure('generation_failed', reason)
+    if (isFailed) return providerFailure('generation_failed', String(reason))
     if (isText(record(frame.promptFeedback).blockReason)) this.block()
     return null
   }
 
-  private identify(frame: Json, sink: AnswerSink): void {
-    const id = findName(frame.responseId) ?? this.responseId
-    const model = findName(frame.modelVersion)?.replace(/^models\//, '') ?? this.servedModel
-    if (id === this.responseId && model === this.servedModel) return
+  /** Returns false for a frame of another response before this one has ended. Each has an ID, and a stream contains one. */
+  private identify({ responseId, modelVersion }: Json, sink: AnswerSink): boolean {
+    if (responseId === this.told[0] && modelVersion === this.told[1]) return true
+    this.told = [responseId, modelVersion]
+    const id = findName(responseId) ?? this.responseId
+    const model = findName(modelVersion)?.replace(/^models\//, '') ?? this.servedModel
+    if (this.responseId !== null && id !== this.responseId && this.isUnfinished()) return false
+    if (id === this.responseId && model === this.servedModel) return true
     this.responseId = id
     this.servedModel = model
     sink.identify(id, model)
-  }
-
-  /** Each response has an ID, and a stream contains one response. */
-  private isOtherResponse(frame: Json): boolean {
-    const id = findName(frame.responseId)
-    return id !== null && this.responseId !== null && id !== this.responseId
+    return true
   }
 
   private isUnfinished(): boolean {
@@ -204,7 +204,7 @@ export class GoogleReader implements StreamReader {
     if (isLate && (grew || failure !== null)) return truncated('content_after_finish')
     if (failure !== null) return failure
     choice.grounding = readGrounding(candidate, choice.grounding)
-    const tokens = getGoogleLogprobs(candidate.logprobsResult)
+    const tokens = candidate.logprobsResult === undefined ? [] : getGoogleLogprobs(candidate.logprobsResult)
     if (tokens.length > 0) sink.add({ type: 'logprobs', choice: index, tokens })
     if (isText(candidate.finishReason)) choice.finish ??= googleFinishReasons.get(candidate.finishReason) ?? 'stop'
     this.emitted ||= grew || tokens.length > 0
@@ -268,14 +268,10 @@ function getReason({ finish, calls }: Choice): FinishReason {
   return finish
 }
 
-const failedGenerations = [
+const failedGenerations: ReadonlySet<unknown> = new Set([
   'MALFORMED_FUNCTION_CALL',
   'UNEXPECTED_TOOL_CALL',
   'TOO_MANY_TOOL_CALLS',
   'MALFORMED_RESPONSE',
   'MISSING_THOUGHT_SIGNATURE',
-] as const
-
-function isFailedGeneration(reason: unknown): reason is (typeof failedGenerations)[number] {
-  return failedGenerations.some(failed => failed === reason)
-}
+])
