@@ -15,6 +15,7 @@ import { UpstreamAttempt } from './attempt.ts'
 import { authorizedFetch } from './authorized-fetch.ts'
 import { placeBreach } from './routing/constrained.ts'
 import { findEndpoint, nameAtFirstHost } from './routing/hosts.ts'
+import { RankedCandidate } from './routing/score-candidates.ts'
 
 export type CompleteDeps = {
   readonly clock: Clock
@@ -57,15 +58,11 @@ export async function completeInternally(
   const response = new ReceivedAnswer(request)
   const attempt = new UpstreamAttempt(deps, {
     claim,
-    candidate: {
-      model,
+    candidate: new RankedCandidate(
+      { model, score: 1, place: 'requested' },
       endpoint,
-      score: 1,
-      place: 'requested',
-      health: 'healthy',
-      reason: () => 'requested by the gateway itself',
-      parts: () => null,
-    },
+      'requested by the gateway itself',
+    ),
     request: {
       request,
       model: nameAtFirstHost(model),

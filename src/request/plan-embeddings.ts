@@ -21,6 +21,7 @@ import { checkPaid } from './admit.ts'
 import type { Candidate } from './routing/candidate.ts'
 import { modelBreach, noPlaceError } from './routing/constrained.ts'
 import type { Route } from './routing/route.ts'
+import { RankedCandidate } from './routing/score-candidates.ts'
 
 export type PlanEmbeddingsDeps = {
   readonly embeddingCatalog: EmbeddingCatalog
@@ -130,9 +131,8 @@ export function planFor(
   const candidates = hosts.flatMap((model): Candidate[] => {
     const endpoint = endpoints.get(model.provider)
     if (endpoint === undefined) return []
-    const state = health.getStanding(fullName(model)).state
-    const reason = () => 'requested model'
-    return [{ model, endpoint, score: 1, place: 'requested', health: state, reason, parts: () => null }]
+    const { state } = health.getStanding(fullName(model))
+    return [new RankedCandidate({ model, score: 1, place: 'requested', health: state }, endpoint, 'requested model')]
   })
   const [first] = candidates
   if (first === undefined) throw new GatewayError('no_model_available', 'The provider of this model was removed.')

@@ -56,38 +56,8 @@ type RouteInput = {
   readonly web?: WebPlan
 }
 
-export type Route = {
-  readonly mode: 'auto' | 'manual'
-  readonly strategy: Strategy | null
-  readonly analysis: RequestAnalysis
-  /** Quality gain of the prompt; decides if no strategy is set. */
-  readonly level: Level
-  /** Estimated tokens, with the maximum of the web. */
-  readonly inputTokens: number
-  readonly web: WebPlan
-  readonly choices: number
-  /** Capabilities that the request requires; absent = an embedding. */
-  readonly needs?: Needs
-  /** The time of the choice and the requested tier, for the prices that the request can be billed at. */
-  readonly terms: PriceTerms
-  readonly first: Candidate
-  /**
-   * In the order of calls, `first` among them. More than are ever attempted, because some may be skipped. The fallbacks
-   * of a named model are chosen at the first read, because most requests need none.
-   */
-  readonly candidates: readonly Candidate[]
-  readonly learning: RouteLearning
-  /** The turn of the conversation, and the state that it leaves; null = a named model, and no bound on conversations. */
-  readonly turn: Pick<TurnRanking<unknown>, 'reason' | 'next' | 'runaway'> | null
-  /** Cache affinity made the first model the first. */
-  readonly isKept: boolean
-  /** Candidates that were ranked so far: all in automatic mode, else at least `first`. Ranks nothing. */
-  readonly ranked: readonly Candidate[]
-  /** Dropped models with reasons, content-free, for the dry run. */
-  readonly dropped: readonly Dropped[]
-  /** The plan without the web, if only the web prevents the request. */
-  withoutWeb(): Route
-}
+/** The models to call for a request. */
+export type Route = Pick<ChosenRoute, keyof ChosenRoute>
 
 type Dropped = { readonly model: string; readonly reason: string }
 
@@ -138,7 +108,7 @@ type Choice = {
   /** The level of the choice. */
   readonly level: Level
   /** Null = a named model. */
-  readonly turn: Route['turn']
+  readonly turn: Pick<TurnRanking<unknown>, 'reason' | 'next' | 'runaway'> | null
   readonly isKept: boolean
   readonly all: () => Candidates
   readonly ranked: () => readonly Candidate[]
@@ -151,7 +121,7 @@ function chooseAutomatically(deps: RouteDeps, request: RouteRequest): Choice {
   const candidates = toCandidates(
     deps.endpoints,
     leader === undefined ? [] : [leader, ...withCachedEarlier(deps, turn.request, context.mode, others)],
-    (entry, endpoint) => new RankedCandidate(entry, endpoint, context),
+    context,
   )
   const [first] = candidates
   if (first === undefined) {
@@ -184,16 +154,8 @@ function chooseNamed(deps: RouteDeps, request: RouteRequest, name: string): Choi
   if (breach !== null && demands !== undefined)
     throw noPlaceError(deps, { breach, demands, model, caller: request.caller })
   refuseUnmet(model, unreadable(endpoint, model, request.request))
-  const first: Candidate = {
-    model,
-    endpoint,
-    ...firstHost(model),
-    score: 1,
-    place: 'requested',
-    health: routingHealth(deps.health, model).state,
-    reason: () => 'requested model',
-    parts: unscored,
-  }
+  const { state: health } = routingHealth(deps.health, model)
+  const first = new RankedCandidate({ model, score: 1, place: 'requested', health }, endpoint, 'requested model')
   let all: Candidates | null = request.request.fallback === 'any' ? null : { candidates: [first], dropped: () => [] }
   return {
     first,
@@ -206,13 +168,6 @@ function chooseNamed(deps: RouteDeps, request: RouteRequest, name: string): Choi
   }
 }
 
-const unscored = () => null
-
-function firstHost({ hosts }: Model): Pick<Candidate, 'host'> | null {
-  const host = hosts?.[0]
-  return host === undefined ? null : { host }
-}
-
 /** The named model, and its fallbacks. */
 function withFallbacks(deps: RouteDeps, request: RouteRequest, first: Candidate): Candidates {
   const { model } = first
@@ -220,16 +175,7 @@ function withFallbacks(deps: RouteDeps, request: RouteRequest, first: Candidate)
   const mode = getScoringMode(request)
   const scored = unhealthyLast(deps, scoreFallbacks(model, within, request.terms), maximumCandidates - 1)
   const ranked = withCachedEarlier(deps, request, mode, scored)
-  const reason = () => `fallback for ${fullName(model)}`
-  const fallbacks = toCandidates(deps.endpoints, ranked, (entry, endpoint) => ({
-    place: 'score',
-    health: 'healthy',
-    ...entry,
-    endpoint,
-    ...firstHost(entry.model),
-    reason,
-    parts: unscored,
-  }))
+  const fallbacks = toCandidates(deps.endpoints, ranked, `fallback for ${fullName(model)}`)
   const candidates = [first, ...fallbacks]
   return {
     candidates,
@@ -246,24 +192,31 @@ function tooExpensive(model: Model, { request }: RouteRequest): string {
 }
 
 /** A class, because its getters would otherwise be created for every request. */
-class ChosenRoute implements Route {
-  readonly mode: Route['mode']
+class ChosenRoute {
+  readonly mode: 'auto' | 'manual'
   readonly strategy: Strategy | null
   readonly analysis: RequestAnalysis
+  /** Quality gain of the prompt; decides if no strategy is set. */
   readonly level: Level
+  /** Estimated tokens, with the maximum of the web. */
   readonly inputTokens: number
   readonly choices: number
-  readonly needs: Needs
+  /** Capabilities that the request requires; absent = an embedding. */
+  readonly needs?: Needs
+  /** The time of the choice and the requested tier, for the prices that the request can be billed at. */
   readonly terms: PriceTerms
   readonly first: Candidate
   readonly learning: RouteLearning
-  readonly turn: Route['turn']
+  /** The turn of the conversation, and the state that it leaves; null = a named model, and no bound on conversations. */
+  readonly turn: Choice['turn']
+  /** Cache affinity made the first model the first. */
   readonly isKept: boolean
-  readonly web: WebPlan
-  private readonly request: RouteRequest
-  private readonly choice: Choice
 
-  constructor(request: RouteRequest, choice: Choice, web: WebPlan) {
+  constructor(
+    private readonly request: RouteRequest,
+    private readonly choice: Choice,
+    readonly web: WebPlan,
+  ) {
     this.mode = request.request.model === null ? 'auto' : 'manual'
     this.strategy = request.request.strategy
     this.analysis = request.analysis
@@ -276,23 +229,27 @@ class ChosenRoute implements Route {
     this.learning = choice.learning
     this.turn = choice.turn
     this.isKept = choice.isKept
-    this.web = web
-    this.request = request
-    this.choice = choice
   }
 
-  get candidates() {
+  /**
+   * In the order of calls, `first` among them. More than are ever attempted, because some may be skipped. The fallbacks
+   * of a named model are chosen at the first read, because most requests need none.
+   */
+  get candidates(): readonly Candidate[] {
     return this.choice.all().candidates
   }
 
-  get ranked() {
+  /** Candidates that were ranked so far: all in automatic mode, else at least `first`. Ranks nothing. */
+  get ranked(): readonly Candidate[] {
     return this.choice.ranked()
   }
 
-  get dropped() {
+  /** Dropped models with reasons, content-free, for the dry run. */
+  get dropped(): readonly Dropped[] {
     return this.choice.all().dropped()
   }
 
+  /** The plan without the web, if only the web prevents the request. */
   withoutWeb(): Route {
     return new ChosenRoute(this.request, this.choice, noWeb)
   }

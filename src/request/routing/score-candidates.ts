@@ -216,12 +216,13 @@ export class RankedCandidate implements Candidate {
   readonly place: PlaceReason
   readonly health: HealthState
   readonly effort: ChosenEffort
-  readonly figures: Figures
+  readonly figures?: Figures
 
+  /** `context`: what explains its score, or why it is a candidate without one. */
   constructor(
     private readonly entry: Scored,
     readonly endpoint: ConfiguredProvider,
-    private readonly context: ScoreContext,
+    private readonly context: ScoreContext | string,
   ) {
     const { model, score, effort = null, place = 'score', health = 'healthy', figures } = entry
     this.model = model
@@ -231,20 +232,23 @@ export class RankedCandidate implements Candidate {
     this.effort = effort
     this.place = place
     this.health = health
-    this.figures = figures ?? publishedFigures(model)
+    if (figures !== undefined) this.figures = figures
   }
 
   reason(): string {
-    const { model, figures, effort } = this
-    const { mode, learned, keptFor, savesMoney, reason } = this.context
+    const { model, effort, context, figures = publishedFigures(model) } = this
+    if (typeof context === 'string') return context
+    const { mode, learned, keptFor, savesMoney, reason } = context
     const kept = keptFor !== null && hasAffinity(model, keptFor) ? `, ${describeAffinity(keptFor)}` : ''
     const saving = savesMoney ? ', cheaper models raised by the monthly soft cap' : ''
     const turn = reason === 'first' ? '' : `, conversation: ${turnSentences[reason]}`
     return describeScore(model, mode, figures, effort) + describeBias(learned, model) + saving + kept + turn
   }
 
-  parts(): ScoreParts {
-    const { parts = scoreComponents(this.model, this.context.mode, this.figures, this.effort) } = this.entry
+  parts(): ScoreParts | null {
+    const { model, effort, context, figures = publishedFigures(model) } = this
+    if (typeof context === 'string') return null
+    const { parts = scoreComponents(model, context.mode, figures, effort) } = this.entry
     return { ...parts, adjustment: this.score - totalScore(parts) }
   }
 }
@@ -269,12 +273,12 @@ function describeBias(learned: LearnedBiasLookup | null, model: Model): string {
 export function toCandidates(
   endpoints: Endpoints,
   scored: readonly Scored[],
-  getCandidate: (entry: Scored, endpoint: ConfiguredProvider) => Candidate,
+  context: ScoreContext | string,
 ): readonly Candidate[] {
   const candidates: Candidate[] = []
   for (const entry of scored) {
     const endpoint = findEndpoint(endpoints, entry.model)
-    if (endpoint !== undefined) candidates.push(getCandidate(entry, endpoint))
+    if (endpoint !== undefined) candidates.push(new RankedCandidate(entry, endpoint, context))
   }
   return candidates
 }
