@@ -111,17 +111,17 @@ function wordsOfBlock(scan: WordScanState, length: number, sieve: Uint16Array): 
 /** Neither ends a word nor belongs to one. */
 const softHyphen = 0xad
 
-/** Ends the current word. */
-export function endWord(scan: WordScanState, sieve: Uint16Array, onWords: OnWords): void {
+/** Ends the current word. Returns false if `onWords` stopped the scan. */
+export function endWord(scan: WordScanState, sieve: Uint16Array, onWords: OnWords): boolean {
   const { hash, words, start } = scan
-  if (hash === noWord) return
+  if (hash === noWord) return true
   scan.hash = noWord
   scan.words += 1
-  if (sieve[hash & (sieveSize - 1)] === 0) return
+  if (sieve[hash & (sieveSize - 1)] === 0) return true
   wordMatches.hash[0] = hash
   wordMatches.position[0] = words
   wordMatches.start[0] = start
-  onWords(1)
+  return onWords(1)
 }
 
 /** A word of a text: its hash (`noWord` = none) and the position after it. */

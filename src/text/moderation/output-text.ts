@@ -19,7 +19,7 @@ import {
   untilHostEnd,
 } from '../hosts/extract-hosts.ts'
 import { findMatchingRule, findWords, getRule, isReported } from '../rules/pattern-rules.ts'
-import { type RunningScan, startScan } from '../rules/patterns.ts'
+import { RunningScan } from '../rules/patterns.ts'
 import { sentenceKindCount, sentenceKinds, sentenceOpen, sentenceOver, sentenceSteps } from '../sentence-ends.ts'
 import { allowVerdict, blockVerdict, containsBlockedHost, type OutputLayers, type Verdict } from './verdict.ts'
 
@@ -111,7 +111,7 @@ export class OutputText {
 
   /** Ends the last word and sentence. */
   private close(): void {
-    if (this.hit === null) this.scan?.end(this.onRule)
+    if (this.hit === null) this.scan?.end()
     if (this.hit === null) this.endToken(this.end, this.lastUnit)
     if (this.hit === null) this.endSentence(this.end)
   }
@@ -140,8 +140,8 @@ export class OutputText {
   /** Lets the rules read up to the position of another check, so that matches are found in order. */
   private advance(to: number): void {
     if (to <= this.read) return
-    this.scan ??= startScan(this.layers.rules.set)
-    this.scan.push(this.getText(this.read, to), this.onRule)
+    this.scan ??= new RunningScan(this.layers.rules.set, this.onRule)
+    this.scan.push(this.getText(this.read, to))
     this.read = to
   }
 

@@ -9,8 +9,8 @@ import { compilePatterns, type PatternSet, scan, withWords } from './patterns.ts
 import {
   allowedOverrides,
   compileOpenings,
+  type OpeningFinder,
   overridePatterns,
-  type PrefixPatterns,
   retractionPatterns,
 } from './prefix-patterns.ts'
 
@@ -59,7 +59,7 @@ export type ModerationRules = {
   readonly rules: readonly ModerationRule[]
   readonly set: PatternSet
   readonly ruleTable: Uint16Array
-  readonly openings: PrefixPatterns<ModerationRule>
+  readonly opensAt: OpeningFinder<ModerationRule>
   /** Expressions of all rules with the rule of each; null = there are none. */
   readonly expressions: { readonly set: ExpressionSet; readonly owners: readonly ModerationRule[] } | null
 }
@@ -70,7 +70,7 @@ export function compileRules(rules: readonly ModerationRule[]): ModerationRules 
     rules,
     set: compilePatterns(rules.flatMap(rule => rule.patterns)),
     ruleTable: Uint16Array.from(rules.flatMap((rule, index) => rule.patterns.map(() => index))),
-    openings: compileOpenings(
+    opensAt: compileOpenings(
       rules.flatMap(rule =>
         rule.openings === undefined ? [] : [{ of: rule, patterns: rule.openings, unless: rule.unless ?? [] }],
       ),
@@ -119,8 +119,8 @@ export function getRule({ rules, ruleTable }: ModerationRules, pattern: number, 
  * Instructions can begin a text, and any line of pasted text; in text that the model reads, any sentence. Openings that may
  * retract the user's own words count only at the start of what a user writes.
  */
-function findOpening({ openings }: ModerationRules, text: string, kind: TextKind): ModerationRule | null {
-  const first = openings.at(text, 0, kind === 'data' ? longestOpening : text.length)
+function findOpening({ opensAt }: ModerationRules, text: string, kind: TextKind): ModerationRule | null {
+  const first = opensAt(text, 0, kind === 'data' ? longestOpening : text.length)
   if (first !== null) return first
   let at = nextBeginning(text, 0, kind)
   for (let places = 1; at !== -1 && places < mostPlaces; at = nextBeginning(text, at + 1, kind)) {
@@ -129,7 +129,7 @@ function findOpening({ openings }: ModerationRules, text: string, kind: TextKind
     const isSentence = kind === 'data' && beginsNone[text.charCodeAt(from)] === 0
     if (!isSentence && (text.charAt(at) !== '\n' || !(text.charCodeAt(from) > space))) continue
     places++
-    const broken = openings.at(text, from, longestOpening)
+    const broken = opensAt(text, from, longestOpening)
     if (broken !== null && (isSentence || broken.unless === undefined)) return broken
   }
   return null

@@ -239,12 +239,12 @@ export function wordHashes(text: string): number[] {
 
 /**
  * Matches all patterns in one pass. Calls `onMatch` with the pattern's number and the index of the word that completed
- * it, from 0; it returns false to stop.
+ * it, from 0; it returns false to stop. Returns whether it did.
  */
-export function scan(set: PatternSet, text: string, onMatch: (pattern: number, position: number) => boolean): void {
+export function scan(set: PatternSet, text: string, onMatch: OnMatch): boolean {
   const textScan = createWordScan()
   const onWords = matcher(set, set.scratch.reached, takeBase(set, text.length), onMatch)
-  if (scanWords(textScan, text, set.sieve, onWords)) endWord(textScan, set.sieve, onWords)
+  return !scanWords(textScan, text, set.sieve, onWords) || !endWord(textScan, set.sieve, onWords)
 }
 
 /** Returns the position from which the scratch memory is free for a scan of at most so many words. */
@@ -263,51 +263,50 @@ const beyondReach = 256
 /** Beyond this base a position could exceed 31 bits. */
 const lastBase = 2 ** 30
 
-/** A scan that continues from delta to delta and finds the same matches wherever the text was split. */
-export type RunningScan = {
-  /** Reads a delta. `onMatch` as in `scan`. */
-  push(text: string, onMatch: (pattern: number, position: number) => boolean): void
+/** A scan that continues from delta to delta and finds the same matches wherever the text was split. `onMatch` as in `scan`. */
+export class RunningScan {
+  private readonly textScan = createWordScan()
+  private readonly step: OnWords
+  /** Index of the last word at which some pattern can be completed. */
+  private waitsUntil: number
+  /** Start of the word being reported; −1 = none. */
+  private reported = -1
+
+  constructor(
+    private readonly set: PatternSet,
+    onMatch: OnMatch,
+  ) {
+    this.waitsUntil = set.hasSingle ? Number.POSITIVE_INFINITY : -1
+    const report: OnMatch = (pattern, position, start) => {
+      this.reported = start
+      const goesOn = onMatch(pattern, position, start)
+      this.reported = -1
+      return goesOn
+    }
+    this.step = matcher(set, new Int32Array(set.completes.length), beyondReach, report, (state, position) => {
+      this.waitsUntil = Math.max(this.waitsUntil, position + (set.lastReach[state] ?? 0))
+    })
+  }
+
+  push(text: string): void {
+    scanWords(this.textScan, text, this.set.sieve, this.step)
+  }
+
   /** Ends the text and its last word. */
-  end(onMatch: (pattern: number, position: number) => boolean): void
+  end(): void {
+    endWord(this.textScan, this.set.sieve, this.step)
+  }
+
   /**
    * Returns the start of the current word if it may still complete a pattern; else Infinity. During `onMatch`: the
    * start of the word that completed it. In UTF-16 units from the start of the text.
    */
-  mayCompleteAt(): number
-}
-
-/** Starts a running scan for patterns that count anywhere. */
-export function startScan(set: PatternSet): RunningScan {
-  const { completes, lastReach, lastPrefixes, hasSingle } = set
-  const textScan = createWordScan()
-  /** Index of the last word at which some pattern can be completed. */
-  let waitsUntil = hasSingle ? Number.POSITIVE_INFINITY : -1
-  /** Start of the word being reported; −1 = none. */
-  let reported = -1
-  let report: (pattern: number, position: number) => boolean = () => true
-  const onMatch: OnMatch = (pattern, position, start) => {
-    reported = start
-    const goesOn = report(pattern, position)
-    reported = -1
-    return goesOn
-  }
-  const step = matcher(set, new Int32Array(completes.length), beyondReach, onMatch, (state, position) => {
-    waitsUntil = Math.max(waitsUntil, position + (lastReach[state] ?? 0))
-  })
-  return {
-    push(text, onFound) {
-      report = onFound
-      scanWords(textScan, text, set.sieve, step)
-    },
-    end(onFound) {
-      report = onFound
-      endWord(textScan, set.sieve, step)
-    },
-    mayCompleteAt() {
-      if (reported !== -1) return reported
-      const isOpen = textScan.hash !== noWord && textScan.words <= waitsUntil && lastPrefixes.has(textScan.hash)
-      return isOpen ? textScan.start : Number.POSITIVE_INFINITY
-    },
+  mayCompleteAt(): number {
+    if (this.reported !== -1) return this.reported
+    const { hash, words, start } = this.textScan
+    return hash !== noWord && words <= this.waitsUntil && this.set.lastPrefixes.has(hash)
+      ? start
+      : Number.POSITIVE_INFINITY
   }
 }
 

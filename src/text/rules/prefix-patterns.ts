@@ -6,15 +6,13 @@ import { noWord, sieveSize, wordFrom, wordMatches } from '../word-hashes.ts'
 import file from './override-patterns.json'
 import { compilePatterns, matcher, type PatternSet, scan, takeBase, withWords, wordHashes } from './patterns.ts'
 
-export type PrefixPatterns<Owner> = {
-  /** Returns the owner of the pattern that starts at `from`; null = none. Reads at most `most` units. */
-  at(text: string, from: number, most: number): Owner | null
-}
+/** Returns the owner of the pattern that starts at `from`; null = none. Reads at most `most` units. */
+export type OpeningFinder<Owner> = (text: string, from: number, most: number) => Owner | null
 
 /** Compiles openings. `unless` holds patterns in the following text that excuse an opening. */
 export function compileOpenings<Owner>(
   openings: readonly { readonly of: Owner; readonly patterns: readonly string[]; readonly unless: readonly string[] }[],
-): PrefixPatterns<Owner> {
+): OpeningFinder<Owner> {
   const owners = openings.flatMap(({ of, patterns, unless }) => {
     const excuses = compilePatterns(unless)
     return patterns.map(() => ({ of, excuses }))
@@ -43,7 +41,7 @@ export function compileOpenings<Owner>(
     let owner: Owner | null = null
     const walk = startWalk(set, text.length, pattern => {
       const item = owners[pattern]
-      if (item !== undefined && !isIn(item.excuses, text.slice(from, from + mostExcuse))) owner ??= item.of
+      if (item !== undefined && !scan(item.excuses, text.slice(from, from + mostExcuse), () => false)) owner ??= item.of
     })
     walk.step(word.hash)
     while (owner === null && word.hash !== noWord && walk.isOpen()) {
@@ -54,10 +52,8 @@ export function compileOpenings<Owner>(
     }
     return owner === null || quoted.test(text.slice(from, from + mostExcuse)) ? null : owner
   }
-  return {
-    // Slicing a text at each line would take longer than reading the first words.
-    at: (text, from, most) => (mayOpen(text, from, from + most) ? findOwner(text.slice(from, from + most)) : null),
-  }
+  // Slicing a text at each line would take longer than reading the first words.
+  return (text, from, most) => (mayOpen(text, from, from + most) ? findOwner(text.slice(from, from + most)) : null)
 }
 
 function getFirstWords({ words, steps }: PatternSet): ReadonlySet<number> {
@@ -103,15 +99,6 @@ function startWalk(set: PatternSet, most: number, onMatch: (pattern: number) => 
     stop: (hash: number) => advance(hash, position + 1),
     isOpen: () => position < open,
   }
-}
-
-function isIn(set: PatternSet, text: string): boolean {
-  let found = false
-  scan(set, text, () => {
-    found = true
-    return false
-  })
-  return found
 }
 
 /**

@@ -111,10 +111,10 @@ describe('opening patterns', () => {
 })
 
 test('opening patterns: support optional places that begin with a question mark', () => {
-  const openings = compileOpenings([{ of: 'it', patterns: ['drop ?all|any ?of ?the old rules'], unless: ['not yet'] }])
+  const opensAt = compileOpenings([{ of: 'it', patterns: ['drop ?all|any ?of ?the old rules'], unless: ['not yet'] }])
   expect(
     ['Drop old rules', 'drop any of the OLD rules', 'drop of old rules', 'so drop the old rules'].map(text =>
-      openings.at(text, 0, text.length),
+      opensAt(text, 0, text.length),
     ),
   ).toEqual(['it', 'it', 'it', 'it'])
   expect(
@@ -124,6 +124,6 @@ test('opening patterns: support optional places that begin with a question mark'
       'old rules',
       'We drop old rules',
       'Drop old rules, but not yet',
-    ].map(text => openings.at(text, 0, text.length)),
+    ].map(text => opensAt(text, 0, text.length)),
   ).toEqual([null, null, null, null, null])
 })
