@@ -14,11 +14,11 @@ import { percentileRank } from '../text/analysis/quality-gain.ts'
 import gain from '../text/weights/gain.json'
 import file from './data/effort.json'
 import { readRows } from './data.ts'
-import { areaFigures, getQuantiles, scoresUnseen } from './gain.ts'
+import { areaFigures, getQuantiles, getSet, scoresUnseen } from './gain.ts'
 import { nineModels, readGainRows, twoModels } from './gain-rows.ts'
-import { type Example, filledExample, trainLbfgs } from './linear.ts'
+import { type Example, filledFeatures, train } from './linear.ts'
 import { effortExamples, typedSentences } from './templates.ts'
-import { figure, getParts, type ReportRow, stored, type TrainingJob, trainingDigest } from './training-job.ts'
+import { figure, leftOut, stored, type TrainingJob } from './training-job.ts'
 
 /** Weights set by hand for signs of hard and routine work; learned weights are regularized toward them. */
 const priors: Readonly<Record<string, number>> = file.priors
@@ -39,36 +39,24 @@ const settings = {
   setWeight: 600,
 }
 
-type DifficultyPair = Awaited<ReturnType<typeof readPairs>>[number]
-const readPairs = () => readRows('difficulty-pairs', 'easy', 'hard', 'easy_level', 'hard_level')
+const pairSet = 'difficulty-pairs'
+const readPairs = () => readRows(pairSet, 'easy', 'hard', 'easy_level', 'hard_level')
 
-/** An example for the classifier of exam questions; `set` '' = no question, which is never left out. */
-type ExamRow = { readonly example: Example; readonly set: string }
-
-type Material = {
-  readonly own: readonly Example[]
-  readonly pairs: readonly DifficultyPair[]
-  readonly exams: readonly ExamRow[]
-}
+/** An example for one of the two classifiers: of effort, or of exam questions. `set` null = the project's own. */
+type Row = { readonly of: 'effort' | 'exam'; readonly set: string | null; readonly example: Example }
 
 /** Reads the training data of the effort classifier: the project's prompts, the pairs, and benchmark questions. */
 export async function readEffort(): Promise<TrainingJob> {
-  const material = await readEffortMaterial()
-  const { own, pairs, exams } = material
+  const rows = await readAll()
   return {
-    examples: trainingDigest(
-      { ...settings, priors },
-      [...own, ...pairs.flatMap(pairExamples), ...exams.map(({ example }) => example)].map(getParts),
-    ),
+    settings: { ...settings, priors },
+    examples: rows.map(({ example }) => example),
     learn: async () => ({
-      weights: { source, ...fitEffort(material) },
-      figures: [...pairFigures(material), ...(await unseenAreas(material))],
+      weights: fitEffort(rows),
+      figures: [...(await pairFigures(rows)), ...(await unseenAreas(rows))],
     }),
   }
 }
-
-const source =
-  'prompts of our own (src/training/data/effort.json), difficulty-pairs (development half, a small part), and which texts are benchmark questions'
 
 const read = createFeatureReader()
 const notionReader = createNotionReader(true, true)
@@ -80,103 +68,94 @@ function readText(text: string) {
   return { features, notions: notionReader.read(0, Math.min(features.count, effortWords)) }
 }
 
-function getExample(text: string, value: number, weight: number): Example {
+function getRow(of: Row['of'], set: string | null, text: string, value: number, weight: number): Row {
   const { features, notions } = readText(text)
   fillEffortSlots(slots, features, notions)
-  return filledExample(slots, [value], weight)
+  return { of, set, example: { ...filledFeatures(slots), classes: [value], weight } }
 }
 
-/** A prompt of the middle level counts half for each side. */
-function getExamples(text: string, level: Level, weight: number): Example[] {
-  if (level === 'middle') return [getExample(text, 1, weight / 2), getExample(text, 0, weight / 2)]
-  return [getExample(text, level === 'strong' ? 1 : 0, weight)]
-}
-
-function pairExamples({ easy, hard, easy_level, hard_level }: DifficultyPair): Example[] {
-  const { pairWeight } = settings
-  return [...getExamples(easy, easy_level, pairWeight), ...getExamples(hard, hard_level, pairWeight)]
-}
-
-async function readEffortMaterial(): Promise<Material> {
-  const prompts = effortExamples(settings.each)
-  const own = prompts.flatMap(({ text, level }) => getExamples(text, level, 1))
-  const exams: ExamRow[] = []
+async function readAll(): Promise<Row[]> {
+  const { each, pairWeight, setWeight } = settings
+  const rows: Row[] = []
+  /** A prompt of the middle level counts half for each side. */
+  const add = (set: string | null, text: string, level: Level, weight: number) => {
+    const share = level === 'middle' ? 0.5 : 1
+    if (level !== 'light') rows.push(getRow('effort', set, text, 1, weight * share))
+    if (level !== 'strong') rows.push(getRow('effort', set, text, 0, weight * share))
+  }
+  const prompts = effortExamples(each)
+  for (const { text, label } of prompts) add(null, text, label, 1)
+  for (const { easy, hard, easy_level, hard_level } of await readPairs()) {
+    add(pairSet, easy, easy_level, pairWeight)
+    add(pairSet, hard, hard_level, pairWeight)
+  }
   for (const set of [...twoModels, nineModels]) {
     // Its prompts are mostly from users.
     if (set === 'routellm-mtbench') continue
-    const rows = await readRows(set, 'prompt')
-    for (const { prompt } of rows) exams.push({ example: getExample(prompt, 1, settings.setWeight / rows.length), set })
+    const questions = await readRows(set, 'prompt')
+    for (const { prompt } of questions) rows.push(getRow('exam', set, prompt, 1, setWeight / questions.length))
   }
-  for (const { text } of [...prompts, ...typedSentences(2).filter(({ type }) => type !== 'math')])
-    exams.push({ example: getExample(text, 0, 1), set: '' })
-  return { own, pairs: await readPairs(), exams }
+  for (const { text } of [...prompts, ...typedSentences(2).filter(({ label }) => label !== 'math')])
+    rows.push(getRow('exam', null, text, 0, 1))
+  return rows
 }
 
 /** Trains both models. */
-function fitEffort({ own, pairs, exams }: Material): KeptEffort {
+function fitEffort(rows: readonly Row[]): KeptEffort {
   const start = new Float32Array(settings.size)
   for (const [notion, weight] of Object.entries(priors))
     for (const [index, { place, value }] of effortNotionSlots(notion, bits).entries())
       start[place] = (settings.prior * weight) / 2 ** index / value
-  const effort = trainLbfgs([...own, ...pairs.flatMap(pairExamples)], { ...settings, start })
-  const exam = trainLbfgs(
-    exams.map(({ example }) => example),
-    { ...settings, steps: 40 },
-  )
-  return { effort: toStoredTable(effort), exam: toStoredTable(exam) }
+  const fit = (name: Row['of'], more: object) => {
+    const examples = rows.filter(({ of }) => of === name).map(({ example }) => example)
+    return stored(train(examples, { ...settings, ...more }), 4)
+  }
+  return { effort: fit('effort', { start }), exam: fit('exam', {}) }
 }
 
-const toStoredTable = (weights: Float32Array) => ({ source: '', bits, ...stored(weights, 4) })
-
 /** Returns how benchmark questions and requests rank, by models that have not seen the set. */
-async function unseenAreas(material: Material): Promise<ReportRow[]> {
+async function unseenAreas(examples: readonly Row[]): Promise<string[]> {
   const rows = await readGainRows()
-  const ranks = getQuantiles(
-    rows,
-    scoresUnseen(rows, row => row.fold),
+  const scores = scoresUnseen(rows, getSet)
+  const ranks = getQuantiles(rows, scores)
+  const gains = leftOut(
+    rows.map((row, index) => ({ ...row, rank: percentileRank(ranks, scores[index] ?? 0) })),
+    getSet,
+    learned => {
+      const sets = new Set([null, pairSet, ...learned.map(({ set }) => set)])
+      return createEffortHead(fitEffort(examples.filter(({ set }) => sets.has(set))))
+    },
+    (head, { prompt, rank }) => {
+      const { features, notions } = readText(prompt)
+      const { effort, examChance } = head(features, notions)
+      return mixedGain(rank, effort, examShare(examChance))
+    },
   )
-  const scores = scoresUnseen(rows, row => row.set)
-  const heads = new Map(
-    [...new Set(rows.map(row => row.set))].map(part => [
-      part,
-      createEffortHead(fitEffort({ ...material, exams: material.exams.filter(({ set }) => set !== part) })),
-    ]),
-  )
-  const gains = Float64Array.from(rows, (row, index) => {
-    const { features, notions } = readText(row.prompt)
-    const told = heads.get(row.set)?.(features, notions)
-    if (told === undefined) return 0
-    return mixedGain(percentileRank(ranks, scores[index] ?? 0), told.effort, examShare(told.examChance))
-  })
   return areaFigures(rows, gains)
 }
 
 /** Judges the pairs by models that learned from none of them. */
-function pairFigures(material: Material): ReportRow[] {
-  const head = createDifficultyHead(gain, fitEffort({ ...material, pairs: [] }))
+async function pairFigures(rows: readonly Row[]): Promise<string[]> {
+  const head = createDifficultyHead(gain, fitEffort(rows.filter(({ set }) => set !== pairSet)))
   const getGain = (text: string) => {
     const { features, notions } = readText(text)
     return head.strongGain(features, notions)
   }
-  const judged = material.pairs.map(pair => ({ ...pair, low: getGain(pair.easy), high: getGain(pair.hard) }))
-  const share = (of: Level, is: (gain: number) => boolean) => {
-    const gains = judged.flatMap(({ low, high, easy_level, hard_level }) => [
-      ...(easy_level === of ? [low] : []),
-      ...(hard_level === of ? [high] : []),
-    ])
-    return gains.filter(is).length / gains.length
-  }
+  const pairs = await readPairs()
+  const inOrder = pairs.filter(({ easy, hard }) => getGain(hard) > getGain(easy))
+  const getGains = (level: Level) =>
+    pairs
+      .flatMap(({ easy, hard, easy_level, hard_level }) => [
+        { text: easy, of: easy_level },
+        { text: hard, of: hard_level },
+      ])
+      .flatMap(({ text, of }) => (of === level ? [getGain(text)] : []))
+  const [light, strong] = [getGains('light'), getGains('strong')]
+  const asLight = strong.filter(gain => gain < 0.4)
+  const asStrong = light.filter(gain => gain >= 0.7)
   return [
-    figure('pairs in order', judged.filter(({ low, high }) => high > low).length / judged.length, '≥ .92'),
-    figure(
-      '  strong prompts called light',
-      share('strong', value => value < 0.4),
-      '≤ .02',
-    ),
-    figure(
-      '  light prompts called strong',
-      share('light', value => value >= 0.7),
-      '≤ .03',
-    ),
+    figure('pairs in order', inOrder.length / pairs.length, '≥ .92'),
+    figure('  strong prompts called light', asLight.length / strong.length, '≤ .02'),
+    figure('  light prompts called strong', asStrong.length / light.length, '≤ .03'),
   ]
 }

@@ -3,72 +3,52 @@ import { createSlots } from '../text/analysis/feature-slots.ts'
 import { createFeatureReader } from '../text/analysis/features.ts'
 import { adjustForQueryType, fillFreshnessSlots } from '../text/analysis/freshness.ts'
 import { readRows } from './data.ts'
-import { type Example, filledExample, probabilities, trainLbfgs } from './linear.ts'
+import { type Example, filledFeatures, predict, train } from './linear.ts'
 import { typesWithout } from './query-types.ts'
 import { datedQuestions, machineTexts, typedSentences } from './templates.ts'
-import { leftOut, type ReportRow, shares, type TrainingJob, tableJob } from './training-job.ts'
+import { leftOut, shares, stored, type TrainingJob } from './training-job.ts'
 
 const bits = 16
 const settings = { size: 2 ** bits, classes: 1, ridge: 0.5, steps: 30 }
 
 type Row = {
-  readonly set: string
+  /** Its set; null = a sentence of the project, only learned from. */
+  readonly set: string | null
   /** Kind of the row within its set: a language, a type, a family. */
   readonly kind: string
   readonly text: string
+  /** Only the words of the text. */
+  readonly words: string
   readonly isCurrent: boolean
   readonly example: Example
 }
 
 /** Reads the training data of the freshness classifier. */
 export async function readFreshness(): Promise<TrainingJob> {
-  const getExample = createReader()
-  const rows = await readAll(getExample)
-  // Excludes questions that are also in a set, so that no fold has seen its test questions.
-  const asked = new Set(rows.map(({ text }) => plain(text)))
-  const own = [
-    ...datedQuestions(40)
-      .filter(({ text }) => !asked.has(plain(text)))
-      .map(({ text, isCurrent }) => getExample(text, isCurrent, 0.4)),
-    ...typedSentences(3).map(({ text }) => getExample(text, false, 0.3)),
-    // A status in a log or a line of code must not be looked up.
-    ...machineTexts().map(text => getExample(text, false, 0.25)),
-  ]
-  return tableJob({
-    source,
+  const rows = await readAll()
+  const examples = rows.map(toExample)
+  return {
     settings,
-    bits,
-    limit: 3,
-    examples: [...rows.map(row => row.example), ...own],
-    fit: examples => trainLbfgs(examples, settings),
-    figures: () => getFigures(rows, own),
-  })
-}
-
-const source =
-  'evergreenqa, freshqa, retrievalqa, query-types and query-families (development halves), and questions of our own; src/training/freshness.ts'
-
-/** Returns only the words of a text. */
-const plain = (text: string) => (text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []).join(' ')
-
-type ExampleMaker = (text: string, isCurrent: boolean, weight: number) => Example
-
-function createReader(): ExampleMaker {
-  const read = createFeatureReader()
-  const mean = createConceptReader(read)
-  const slots = createSlots(bits)
-  return (text, isCurrent, weight) => {
-    const features = read(text)
-    fillFreshnessSlots(slots, features, mean(features))
-    return filledExample(slots, [isCurrent ? 1 : 0], weight)
+    examples,
+    learn: async () => ({ weights: stored(train(examples, settings), 3), figures: await getFigures(rows) }),
   }
 }
 
-/** Returns all labeled rows. Weights: an unnecessary search costs money, and trivia does not change. */
-async function readAll(getExample: ExampleMaker): Promise<readonly Row[]> {
+const toExample = ({ example }: Row) => example
+
+/** Returns all rows. Weights: an unnecessary search costs money, and trivia does not change. */
+async function readAll(): Promise<readonly Row[]> {
+  const read = createFeatureReader()
+  const mean = createConceptReader(read)
+  const slots = createSlots(bits)
   const rows: Row[] = []
-  const add = (set: string, kind: string, text: string, isCurrent: boolean | null, weight: number) => {
-    if (isCurrent !== null) rows.push({ set, kind, text, isCurrent, example: getExample(text, isCurrent, weight) })
+  const add = (set: string | null, kind: string, text: string, isCurrent: boolean | null, weight: number) => {
+    if (isCurrent === null) return
+    const features = read(text)
+    fillFreshnessSlots(slots, features, mean(features))
+    const example = { ...filledFeatures(slots), classes: [isCurrent ? 1 : 0], weight }
+    const words = (text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []).join(' ')
+    rows.push({ set, kind, text, words, isCurrent, example })
   }
   for (const { prompt, needs_current, texts } of await readRows('evergreenqa', 'prompt', 'needs_current', 'texts')) {
     add('evergreenqa', 'English', prompt, needs_current, 1)
@@ -81,23 +61,27 @@ async function readAll(getExample: ExampleMaker): Promise<readonly Row[]> {
   for (const { prompt, type, needs_current } of await readRows('query-types', 'prompt', 'type', 'needs_current'))
     add('query-types', type ?? '', prompt, needs_current, 4)
   for (const { prompt, family } of await readRows('query-families', 'prompt', 'family'))
-    add('query-families', family, prompt, false, family === 'factual' ? 0.3 : 1)
+    add('query-families', family ?? '', prompt, false, family === 'factual' ? 0.3 : 1)
+  for (const { text, label } of datedQuestions(40)) add(null, '', text, label === 'current', 0.4)
+  for (const { text } of typedSentences(3)) add(null, '', text, false, 0.3)
+  // A status in a log or a line of code must not be looked up.
+  for (const text of machineTexts()) add(null, '', text, false, 0.25)
   return rows
 }
 
-/** Predicts each row by a model that was not trained on its set. */
-async function getFigures(rows: readonly Row[], own: readonly Example[]): Promise<ReportRow[]> {
+/** Predicts each row by a model that was not trained on its set, nor on the same words. */
+async function getFigures(rows: readonly Row[]): Promise<string[]> {
   const getTypes = await typesWithout(['evergreenqa', 'query-types', 'query-families'])
-  const chance = new Float64Array(1)
   const told = leftOut(
     rows,
     // Sets of one origin are left out together.
     ({ set }) => (set === 'query-families' ? 'query-types' : set),
-    learned => trainLbfgs([...learned.map(({ example }) => example), ...own], settings),
+    learned => train(learned.map(toExample), settings),
     (weights, row) => {
-      probabilities(weights, row.example, 1, chance)
-      return { row, isFound: adjustForQueryType(chance[0] ?? 0, getTypes(row.text)) > 0.5 }
+      const chance = 1 / (1 + Math.exp(-predict(weights, row.example)))
+      return { row, isFound: adjustForQueryType(chance, getTypes(row.text)) > 0.5 }
     },
+    ({ words }) => words,
   )
   const found = (name: string, goal: string, isCurrent: boolean) =>
     shares(

@@ -1,48 +1,23 @@
-import type { Level } from '../models/capability-levels.ts'
 import { createFeatureReader } from '../text/analysis/features.ts'
 import { createCueReader, createSlotReader } from '../text/analysis/quality-gain.ts'
-import file from './data/gain-anchors.json'
 import { readRows } from './data.ts'
-import { getFold } from './folds.ts'
+import { type FeatureVector, filledFeatures } from './linear.ts'
 import { effortExamples } from './templates.ts'
 
-/** A training prompt with the expected gain of a strong model: 0 = none, 1 = large. */
-type Anchor = { readonly prompt: string; readonly gain: number }
-
-/**
- * Returns prompts of everyday kinds that no labeled set has: polite phrases and small favors, which any model can do,
- * and work of many steps, where models differ. Judged by hand; they keep routing sensible for prompts other than exams.
- */
-function anchors(): Anchor[] {
-  return [
-    ...file.easy.map(prompt => ({ prompt, gain: 0 })),
-    ...file.topics.flatMap((topic, index) => [
-      { prompt: filled(file.easyForms, index, topic), gain: 0.1 },
-      { prompt: filled(file.middleForms, index, topic), gain: 0.4 },
-    ]),
-    ...file.trades.flatMap((trade, index) => [
-      { prompt: filled(file.hardForms, index, trade), gain: 0.9 },
-      { prompt: filled(file.hardForms, index + 3, trade), gain: 0.9 },
-    ]),
-    ...file.hard.map(prompt => ({ prompt, gain: 1 })),
-  ]
-}
-
-function filled(forms: readonly string[], index: number, what: string): string {
-  return (forms[index % forms.length] ?? '').replace('…', what)
-}
-
-/** Features of one prompt for the gain classifier, and how models did on it. */
-export type GainRow = {
+/** A prompt, and how models did on it. */
+type GainPrompt = {
   readonly prompt: string
   readonly set: string
   /** Subject, task or source within the set. */
   readonly group: string
-  readonly fold: number
-  readonly slots: Int32Array
-  readonly cues: Float64Array
   /** By test, how its weak and strong model did. */
-  readonly outcomes: ReadonlyMap<string, { readonly weak: number; readonly strong: number }>
+  readonly outcomes: Readonly<Record<string, { readonly weak: number; readonly strong: number }>>
+}
+
+/** A prompt with its features for the gain classifier; the value of a word is its share in the length of their vector. */
+export type GainRow = GainPrompt & {
+  readonly words: FeatureVector
+  readonly cues: Float64Array
 }
 
 /** The table of hashed words has 2^bits slots. */
@@ -52,61 +27,45 @@ export const bits = 16
  * Pairs by which the nine models are evaluated. The set's README recommends the first two; the third has a gap in
  * between. The strong model is the same, so that only the gap differs.
  */
-const pairs = [
-  { test: 'nine, large gap', weak: 'mistral-7b-instruct-v0.3', strong: 'llama-3.1-nemotron-51b-instruct' },
-  { test: 'nine, middle gap', weak: 'gemma-2-9b-it', strong: 'llama-3.1-nemotron-51b-instruct' },
-  { test: 'nine, small gap', weak: 'llama-3.1-8b-instruct', strong: 'llama-3.1-nemotron-51b-instruct' },
-] as const
+const strongest = 'llama-3.1-nemotron-51b-instruct'
+const pairs = {
+  'nine, large gap': 'mistral-7b-instruct-v0.3',
+  'nine, middle gap': 'gemma-2-9b-it',
+  'nine, small gap': 'llama-3.1-8b-instruct',
+}
 
 export const nineModels = 'llmrouter-9models'
 export const twoModels = ['routellm-mmlu', 'routellm-gsm8k', 'routellm-mtbench', 'routerarena-sub10'] as const
 
-/** All tests in printing order. */
-export const tests: readonly string[] = [...twoModels, ...pairs.map(({ test }) => test)]
+/** The project's own prompts as a set. */
+export const anchors = 'anchors'
 
-/** Returns the development halves of the sets, and the anchors as a set of their own. */
+/** All tests in printing order. */
+export const tests: readonly string[] = [...twoModels, ...Object.keys(pairs)]
+
+/** Returns the development halves of the sets, and the anchors. */
 export async function readGainRows(): Promise<GainRow[]> {
-  const toRow = createRowReader()
-  const rows: GainRow[] = []
+  const rows: GainPrompt[] = []
   for (const set of twoModels)
     for (const { prompt, group, weak, strong } of await readRows(set, 'prompt', 'group', 'weak', 'strong'))
-      rows.push(toRow({ set, group, prompt }, new Map([[set, { weak, strong }]])))
-  for (const { prompt, gain } of [...anchors(), ...requests()])
-    rows.push(toRow({ set: 'anchors', group: '', prompt }, new Map([['anchors', { weak: 0, strong: gain }]])))
+      rows.push({ set, group, prompt, outcomes: { [set]: { weak, strong } } })
+  // Requests of the project keep the rank learned from exams from being reversed for other prompts.
+  for (const { text: prompt, label } of effortExamples(4))
+    rows.push({ set: anchors, group: '', prompt, outcomes: { [anchors]: { weak: 0, strong: gainOfLevel[label] } } })
   for (const { prompt, group, scores } of await readRows(nineModels, 'prompt', 'group', 'scores')) {
-    const outcomes = pairs.map(
-      ({ test, weak, strong }) => [test, { weak: scores[weak] ?? 0, strong: scores[strong] ?? 0 }] as const,
-    )
-    rows.push(toRow({ set: nineModels, group, prompt }, new Map(outcomes)))
+    const strong = scores[strongest] ?? 0
+    const outcomes = Object.entries(pairs).map(([test, weak]) => [test, { weak: scores[weak] ?? 0, strong }] as const)
+    rows.push({ set: nineModels, group, prompt, outcomes: Object.fromEntries(outcomes) })
   }
-  return rows
-}
-
-/** Returns requests of the project, so that the rank learned from exams is not reversed for other prompts. */
-function requests(): Anchor[] {
-  return effortExamples(4).map(({ text, level }) => ({ prompt: text, gain: gainOfLevel[level] }))
-}
-
-const gainOfLevel: Readonly<Record<Level, number>> = { light: 0, middle: 0.5, strong: 1 }
-
-type Prompt = { readonly set: string; readonly group: string; readonly prompt: string }
-
-function createRowReader() {
   const readFeatures = createFeatureReader()
   const readSlots = createSlotReader(bits)
   const readCues = createCueReader()
-  return ({ set, group, prompt }: Prompt, outcomes: GainRow['outcomes']): GainRow => {
-    const features = readFeatures(prompt)
-    const { places, count } = readSlots(features)
-    return {
-      prompt,
-      set,
-      group,
-      // One task of the nine models repeats questions of other sets with this sentence appended.
-      fold: getFold(prompt.split('\nAfter careful thought')[0] ?? prompt, 5),
-      slots: places.slice(0, count),
-      cues: readCues(features).slice(),
-      outcomes,
-    }
-  }
+  return rows.map(row => {
+    const features = readFeatures(row.prompt)
+    const words = filledFeatures(readSlots(features))
+    words.values.fill(1 / Math.sqrt(Math.max(1, words.slots.length)))
+    return { ...row, words, cues: readCues(features).slice() }
+  })
 }
+
+const gainOfLevel = { light: 0, middle: 0.5, strong: 1 }

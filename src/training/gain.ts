@@ -1,56 +1,42 @@
+import { getHash } from '../text/analysis/features.ts'
 import { cueCount, type StoredGainModel, standardScore } from '../text/analysis/quality-gain.ts'
-import { areaRecovered, type ModelOutcome } from './apgr.ts'
-import { bits, type GainRow, readGainRows, tests } from './gain-rows.ts'
-import { trainLbfgs } from './linear.ts'
-import { figure, type ReportRow, stored, type Trained, type TrainingJob, trainingDigest } from './training-job.ts'
-
-const source =
-  'Learned by `bun run train` from the development halves of RouteLLM (MMLU, GSM8K, MT-Bench), RouterArena and LLMRouter, ' +
-  'and from prompts written for it. Hashed words; no text.'
+import { anchors, bits, type GainRow, readGainRows, tests } from './gain-rows.ts'
+import { countUses, type Example, predict, train } from './linear.ts'
+import { figure, leftOut, stored, type TrainingJob } from './training-job.ts'
 
 /** Reads the training data of the gain classifier: all sets, and the anchors. */
 export async function readGain(): Promise<TrainingJob> {
   const rows = await readGainRows()
-  return { examples: trainingDigest(gainSettings, rows.map(getParts)), learn: async () => trained(rows) }
-}
-
-function getParts({ set, group, fold, slots, cues, outcomes }: GainRow) {
-  return [set, group, fold, slots, Float32Array.from(cues), [...outcomes]]
-}
-
-/** Trains on all sets, and reports results of models that had not seen the set. */
-function trained(rows: readonly GainRow[]): Trained {
-  const unseen = scoresUnseen(rows, row => row.fold)
   return {
-    weights: { source, ...keepModel(fitGain(rows)), quantiles: getQuantiles(rows, unseen) },
-    figures: areaFigures(
-      rows,
-      scoresUnseen(rows, row => row.set),
-    ),
+    settings,
+    examples: getExamples(rows).examples,
+    async learn() {
+      const { words, cues } = fitGain(rows)
+      const quantiles = getQuantiles(rows, scoresUnseen(rows, getFold))
+      const figures = areaFigures(rows, scoresUnseen(rows, getSet))
+      return { weights: { ...stored(words, 1), cues, quantiles }, figures }
+    },
   }
 }
 
 /** Returns the score of each row under a model trained without its part. */
-export function scoresUnseen(rows: readonly GainRow[], getPart: (row: GainRow) => string | number): Float64Array {
-  const models = new Map<string | number, GainModel>()
-  for (const part of new Set(rows.map(getPart))) models.set(part, fitGain(rows.filter(row => getPart(row) !== part)))
-  return Float64Array.from(rows, row => {
-    const model = models.get(getPart(row))
-    return model === undefined ? 0 : getGainScore(model, row)
-  })
+export function scoresUnseen(rows: readonly GainRow[], getPart: (row: GainRow) => string | number): readonly number[] {
+  return leftOut(rows, getPart, fitGain, getGainScore)
 }
 
-/** Returns the outcomes of one test, ranked by scores. */
-function getOutcomes(test: string, rows: readonly GainRow[], scores: Float64Array): ModelOutcome[] {
-  return rows.flatMap((row, index) => {
-    const outcome = row.outcomes.get(test)
-    return outcome === undefined ? [] : [{ score: scores[index] ?? 0, ...outcome }]
-  })
+export const getSet = ({ set }: GainRow) => set
+
+/** Equal texts are in the same fold. One task of the nine models repeats questions of other sets with a sentence appended. */
+function getFold({ prompt }: GainRow): number {
+  return (getHash(prompt.split('\nAfter careful thought')[0] ?? '') >>> 0) % 5
 }
 
 /** Returns the area of each test, and their mean, by scores of models that had not seen the set. */
-export function areaFigures(rows: readonly GainRow[], scores: Float64Array): ReportRow[] {
-  const areas = tests.map(test => areaRecovered(getOutcomes(test, rows, scores)))
+export function areaFigures(rows: readonly GainRow[], scores: readonly number[]): string[] {
+  const areas = tests.map(test => {
+    const outcomes = rows.map(({ outcomes }, index) => ({ score: scores[index] ?? 0, outcome: outcomes[test] }))
+    return areaRecovered(outcomes.flatMap(({ score, outcome }) => (outcome === undefined ? [] : { score, ...outcome })))
+  })
   return [
     ...tests.map((test, index) => figure(`APGR ${test}, left out`, areas[index] ?? 0)),
     figure('APGR mean of 7, left out', areas.reduce((sum, area) => sum + area, 0) / areas.length, '≥ .62'),
@@ -61,8 +47,8 @@ export function areaFigures(rows: readonly GainRow[], scores: Float64Array): Rep
  * Returns scores at the percentiles 0, 1, … 100 of the reference traffic: each set weighs by the square root of its size, so
  * that many kinds of prompts count and large sets more. The project's own prompts are no traffic.
  */
-export function getQuantiles(rows: readonly GainRow[], scores: Float64Array): number[] {
-  const weights = getRowWeights(rows, -0.5, 1).map((weight, index) => (rows[index]?.set === 'anchors' ? 0 : weight))
+export function getQuantiles(rows: readonly GainRow[], scores: readonly number[]): number[] {
+  const weights = getRowWeights(rows).map((weight, index) => (rows[index]?.set === anchors ? 0 : weight))
   const order = [...scores.keys()].sort((left, right) => (scores[left] ?? 0) - (scores[right] ?? 0))
   const all = weights.reduce((sum, weight) => sum + weight, 0)
   let at = 0
@@ -74,53 +60,23 @@ export function getQuantiles(rows: readonly GainRow[], scores: Float64Array): nu
 }
 
 /** A trained model of strong minus weak, before rounding. */
-type GainModel = {
-  readonly words: Float32Array
-  readonly cues: StoredGainModel['cues']
-}
+type GainModel = { readonly words: Float32Array; readonly cues: StoredGainModel['cues'] }
 
 /** Set by cross-validation. */
-const gainSettings = {
-  /**
-   * Weight of each test for a prompt that several tests judge. A small gap makes a small denominator of the recovered
-   * share, so it weighs more; but not proportionally, since it is also noisier.
-   */
-  testWeights: { 'nine, large gap': 0.35, 'nine, middle gap': 0.3, 'nine, small gap': 0.65 } as Readonly<
-    Record<string, number>
-  >,
+const settings = {
   /** Factor on the gain of anchors: unlike graded answers they have no noise and would otherwise dominate. */
   anchorPart: 0.7,
   /** Share of a row's target that is the mean of its subject or task. */
   groupPart: 0.2,
-  /**
-   * Rows are weighted by set size to this power: with 0 the largest set would dominate, with −1 all sets count the
-   * same.
-   */
-  sizePower: -0.5,
-  /** Regularization of the linear model if the total row weight is 10,000. */
+  /** Regularization if the total row weight is 10,000; of a word over the square of its rarity. */
   ridge: { word: 600, cue: 10_000, set: 1 },
+  steps: 100,
 }
 
 /** Returns a model's prediction for a row. */
-function getGainScore({ words, cues }: GainModel, { slots, cues: values }: GainRow): number {
-  let sum = 0
-  for (const slot of slots) sum += words[slot] ?? 0
-  let score = sum / Math.sqrt(Math.max(1, slots.length))
-  for (const [cue, kind] of cues.entries()) score += kind.weight * standardScore(values[cue] ?? 0, kind)
-  return score
-}
-
-/** Returns a model in stored form: words as bytes. */
-function keepModel({ words, cues }: GainModel): Omit<StoredGainModel, 'source' | 'quantiles'> {
-  return {
-    bits,
-    ...stored(words, 1),
-    cues: cues.map(({ mean, spread, weight }) => ({
-      mean: rounded(mean),
-      spread: rounded(spread),
-      weight: rounded(weight),
-    })),
-  }
+function getGainScore({ words, cues }: GainModel, row: GainRow): number {
+  const ofCue = (kind: GainModel['cues'][number], cue: number) => kind.weight * standardScore(row.cues[cue] ?? 0, kind)
+  return cues.reduce((sum, kind, cue) => sum + ofCue(kind, cue), predict(words, row.words))
 }
 
 /**
@@ -128,131 +84,106 @@ function keepModel({ words, cues }: GainModel): Omit<StoredGainModel, 'source' |
  * replaced by the mean of the row's subject or task: less noise, and the linear model can only learn subjects by their
  * words.
  */
-function getTargets(rows: readonly GainRow[]): Float64Array {
-  const { testWeights, anchorPart, groupPart } = gainSettings
-  const gains = rows.map(({ outcomes }) => {
-    let gain = 0
-    for (const [test, { weak, strong }] of outcomes) gain += (testWeights[test] ?? 1) * (strong - weak)
-    return gain
-  })
-  const sets = usualBy(rows, gains, ({ set }) => set)
-  const groups = usualBy(rows, gains, groupName)
-  return Float64Array.from(rows, (row, index) => {
+function getTargets(rows: readonly GainRow[]): number[] {
+  const { anchorPart, groupPart } = settings
+  const getGain = ({ outcomes }: GainRow) =>
+    Object.values(outcomes).reduce((sum, { weak, strong }) => sum + strong - weak, 0)
+  const getGroup = ({ set, group }: GainRow) => `${set} ${group}`
+  const usualBy = (getName: (row: GainRow) => string) =>
+    new Map([...Map.groupBy(rows, getName)].map(([name, of]) => [name, getUsual(of, getGain)]))
+  const sets = usualBy(({ set }) => set)
+  const groups = usualBy(getGroup)
+  return rows.map(row => {
     const set = sets.get(row.set) ?? nothingKnown
-    const group = groups.get(groupName(row)) ?? nothingKnown
+    const group = groups.get(getGroup(row)) ?? nothingKnown
     const ofGroup = (group.mean * group.count + set.mean * 10) / (group.count + 10)
-    const target = ((1 - groupPart) * (gains[index] ?? 0) + groupPart * ofGroup - set.mean) / set.spread
-    return row.set === 'anchors' ? target * anchorPart : target
+    const target = ((1 - groupPart) * getGain(row) + groupPart * ofGroup - set.mean) / set.spread
+    return row.set === anchors ? target * anchorPart : target
   })
 }
 
-function groupName({ set, group }: GainRow): string {
-  return `${set} ${group}`
+/** Returns row weights with sum 10,000: each set weighs by the square root of its size. */
+function getRowWeights(rows: readonly GainRow[]): number[] {
+  const sizes = Map.groupBy(rows, ({ set }) => set)
+  const weights = rows.map(({ set }) => 1 / Math.sqrt(sizes.get(set)?.length ?? 1))
+  const sum = weights.reduce((all, weight) => all + weight, 0)
+  return weights.map(weight => (weight * 10_000) / sum)
 }
 
-/** Returns row weights by set size to `power`, with sum `total`. */
-function getRowWeights(rows: readonly GainRow[], power: number, total: number): Float64Array {
-  const sizes = new Map<string, number>()
-  for (const { set } of rows) sizes.set(set, (sizes.get(set) ?? 0) + 1)
-  const weights = Float64Array.from(rows, ({ set }) => (sizes.get(set) ?? 1) ** power)
-  const sum = weights.reduce((all, weight) => all + weight, 0)
-  return weights.map(weight => (weight * total) / sum)
-}
+const wordSlots = 2 ** bits
 
 /**
  * Trains a model of a strong model's gain: linear over hashed words and cues. The target is strong minus weak relative to
  * the mean of the row's set, so that the set itself explains nothing.
  */
 function fitGain(rows: readonly GainRow[]): GainModel {
-  const { ridge, sizePower } = gainSettings
-  const size = 2 ** bits
-  const rarity = rarities(rows)
-  const kinds = usualCues(rows.filter(({ set }) => set !== 'anchors'))
+  const { word, cue, set } = settings.ridge
+  const { examples, kinds, size } = getExamples(rows)
+  const ridge = countUses(examples, size).map((uses, slot) => {
+    if (slot >= wordSlots) return slot < wordSlots + cueCount ? cue : set
+    return word / Math.max(0.1, Math.log(rows.length / uses)) ** 2
+  })
+  const weights = train(examples, { size, classes: 1, ridge, isSquared: true, steps: settings.steps })
+  return {
+    words: weights.subarray(0, wordSlots),
+    cues: kinds.map((kind, index) => ({ ...kind, weight: weights[wordSlots + index] ?? 0 })),
+  }
+}
+
+/** Returns rows for the linear model: words, cues, and a column for the set, which absorbs what its rows share. */
+function getExamples(rows: readonly GainRow[]) {
+  const graded = rows.filter(({ set }) => set !== anchors)
+  const kinds = Array.from({ length: cueCount }, (_, cue) => {
+    const { mean, spread } = getUsual(graded, ({ cues }) => cues[cue] ?? 0)
+    return { mean, spread }
+  })
   const sets = [...new Set(rows.map(({ set }) => set))]
-  const held = new Float64Array(size + cueCount + sets.length)
-  held.fill(ridge.word, 0, size)
-  held.fill(ridge.cue, size, size + cueCount)
-  held.fill(ridge.set, size + cueCount)
   const targets = getTargets(rows)
-  const weights = getRowWeights(rows, sizePower, 10_000)
-  const solution = trainLbfgs(
-    rows.map((row, index) => ({
-      ...getSparse(row, rarity, kinds, sets.indexOf(row.set)),
+  const weights = getRowWeights(rows)
+  const cueSlots = kinds.map((_, cue) => wordSlots + cue)
+  const examples = rows.map(({ words, cues, set }, index): Example => {
+    const scores = kinds.map((kind, cue) => standardScore(cues[cue] ?? 0, kind))
+    return {
+      slots: Int32Array.of(...words.slots, ...cueSlots, wordSlots + cueCount + sets.indexOf(set)),
+      values: Float32Array.of(...words.values, ...scores, 1),
       classes: [targets[index] ?? 0],
       weight: weights[index] ?? 0,
-    })),
-    { size: held.length, classes: 1, ridge: held, isSquared: true, steps: 100 },
-  )
-  return {
-    words: Float32Array.from(rarity, (rare, slot) => rare * (solution[slot] ?? 0)),
-    cues: kinds.map((kind, cue) => ({ ...kind, weight: solution[size + cue] ?? 0 })),
-  }
+    }
+  })
+  return { examples, kinds, size: wordSlots + cueCount + sets.length }
 }
+
+type Usual = { readonly mean: number; readonly spread: number; readonly count: number }
+const nothingKnown: Usual = { mean: 0, spread: 1, count: 0 }
+
+/** Returns mean, standard deviation and count of values. */
+function getUsual(rows: readonly GainRow[], getValue: (row: GainRow) => number): Usual {
+  const mean = rows.reduce((sum, row) => sum + getValue(row), 0) / rows.length
+  const square = rows.reduce((sum, row) => sum + (getValue(row) - mean) ** 2, 0) / rows.length
+  return { mean, spread: Math.sqrt(square) || 1, count: rows.length }
+}
+
+/** Outcome of one prompt: the router's score, and how well each of the two models did. */
+type ModelOutcome = { readonly score: number; readonly weak: number; readonly strong: number }
 
 /**
- * Returns a row for the linear model: its words by rarity, its cues, and a column for its set that absorbs what the set
- * shares.
+ * Returns the area under the performance gap recovered (APGR) as the share of prompts sent to the strong model, highest
+ * scores first, goes from 0 to 1 (Ong et al. 2024, RouteLLM). Chance reaches 0.5; values above 1 are possible if the
+ * weak model is better on some prompts. Prompts of equal score are sent together, as a straight line.
  */
-function getSparse(row: GainRow, rarity: Float64Array, kinds: readonly Kind[], set: number) {
-  const count = row.slots.length
-  const size = rarity.length
-  const slots = new Int32Array(count + cueCount + 1)
-  const values = new Float32Array(slots.length)
-  const each = 1 / Math.sqrt(Math.max(1, count))
-  slots.set(row.slots)
-  for (let at = 0; at < count; at++) values[at] = each * (rarity[row.slots[at] ?? 0] ?? 0)
-  for (const [cue, kind] of kinds.entries()) {
-    slots[count + cue] = size + cue
-    values[count + cue] = standardScore(row.cues[cue] ?? 0, kind)
+export function areaRecovered(outcomes: readonly ModelOutcome[]): number {
+  const ranked = outcomes.toSorted((left, right) => right.score - left.score)
+  const gap = ranked.reduce((sum, { weak, strong }) => sum + strong - weak, 0)
+  let area = 0
+  let gained = 0
+  let before = { share: 0, recovered: 0 }
+  for (const [index, { score, weak, strong }] of ranked.entries()) {
+    gained += strong - weak
+    if (ranked[index + 1]?.score === score) continue
+    // Recovered: (mixed − weak) / (strong − weak).
+    const point = { share: (index + 1) / ranked.length, recovered: gained / gap }
+    area += ((point.share - before.share) * (point.recovered + before.recovered)) / 2
+    before = point
   }
-  slots[count + cueCount] = size + cueCount + set
-  values[count + cueCount] = 1
-  return { slots, values }
-}
-
-/** Returns the rarity of each slot: the logarithm of all rows over rows that have it. */
-function rarities(rows: readonly GainRow[]): Float64Array {
-  const found = new Float64Array(2 ** bits)
-  for (const { slots } of rows) for (const slot of slots) found[slot] = (found[slot] ?? 0) + 1
-  return found.map(count => (count === 0 ? 0 : Math.log(rows.length / count)))
-}
-
-type Kind = { readonly mean: number; readonly spread: number }
-
-/** Returns mean and standard deviation of the cues, with every set weighted equally. */
-function usualCues(rows: readonly GainRow[]): readonly Kind[] {
-  const weights = getRowWeights(rows, -1, 1)
-  return Array.from({ length: cueCount }, (_, cue) => {
-    let mean = 0
-    let square = 0
-    for (const [index, { cues }] of rows.entries()) {
-      const value = cues[cue] ?? 0
-      mean += (weights[index] ?? 0) * value
-      square += (weights[index] ?? 0) * value ** 2
-    }
-    return { mean, spread: Math.sqrt(Math.max(0, square - mean ** 2)) || 1 }
-  })
-}
-
-const nothingKnown = { mean: 0, spread: 1, count: 0 }
-
-/** Returns mean, standard deviation and count of values, grouped by a name of their rows. */
-function usualBy(rows: readonly GainRow[], values: readonly number[], getName: (row: GainRow) => string) {
-  const named = Map.groupBy(rows.keys(), index => {
-    const row = rows[index]
-    return row === undefined ? '' : getName(row)
-  })
-  return new Map(
-    [...named].map(([name, indexes]) => {
-      const count = indexes.length
-      const mean = indexes.reduce((sum, index) => sum + (values[index] ?? 0), 0) / count
-      const square = indexes.reduce((sum, index) => sum + ((values[index] ?? 0) - mean) ** 2, 0) / count
-      return [name, { mean, spread: Math.sqrt(square) || 1, count }]
-    }),
-  )
-}
-
-/** Rounds to six digits, which is sufficient. */
-function rounded(value: number): number {
-  return Number(value.toPrecision(6))
+  return area
 }

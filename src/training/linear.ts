@@ -1,81 +1,66 @@
-import { seededRandom, shuffled } from './folds.ts'
+import type { Slots } from '../text/analysis/feature-slots.ts'
 
-/** One training text: its slots in the weight table, and its label. */
-export type Example = {
-  readonly slots: Int32Array
-  /** Value of each slot; absent = 1 each. */
-  readonly values?: Float32Array
+/** A text's slots in the weight table, and the value of each. */
+export type FeatureVector = { readonly slots: Int32Array; readonly values: Float32Array }
+
+/** One training text: its features and its label. */
+export type Example = FeatureVector & {
   /** Possible classes: one, or several if the label is coarser than the classes. In a logistic model [1] or [0], in one of squared loss the number. */
   readonly classes: readonly number[]
   /** Weight of the example. */
   readonly weight: number
 }
 
-/** Returns an example of the features that were filled last. */
-export function filledExample(
-  { places, values, count }: { readonly places: Int32Array; readonly values: Float32Array; readonly count: number },
-  classes: readonly number[],
-  weight: number,
-): Example {
-  return { slots: places.slice(0, count), values: values.slice(0, count), classes, weight }
+/** Returns the features that were filled last. */
+export function filledFeatures({ places, values, count }: Slots): FeatureVector {
+  return { slots: places.slice(0, count), values: values.slice(0, count) }
 }
 
-type Settings = {
-  /** Slots in the table. */
-  readonly size: number
-  readonly epochs: number
-  readonly rate: number
-  /** Decay of each used weight toward 0 per step. */
-  readonly decay: number
-  readonly seed: number
+/** Returns the weighted sum of a text's slots in a table of one column. */
+export function predict(weights: Float32Array, { slots, values }: FeatureVector): number {
+  return slots.reduce((sum, slot, at) => sum + (weights[slot] ?? 0) * (values[at] ?? 0), 0)
 }
 
-/** Trains a logistic model of class 1 against class 0 by AdaGrad (Duchi, Hazan and Singer 2011). Deterministic. */
-export function train(examples: readonly Example[], settings: Settings): Float32Array {
-  const { size, epochs, rate, decay } = settings
-  const weights = new Float32Array(size)
-  const squares = new Float32Array(size).fill(1e-4)
-  const sum = new Float64Array(size)
-  const errors = new Float64Array(1)
-  const random = seededRandom(settings.seed)
-  let averaged = 0
-  for (let epoch = 0; epoch < epochs; epoch++) {
-    for (const index of shuffled(examples.length, random)) {
-      const example = examples[index]
-      if (example === undefined) continue
-      getErrors(weights, example, 1, errors)
-      const { slots, values } = example
-      for (let at = 0; at < slots.length; at++) {
-        const place = slots[at] ?? 0
-        const value = (values === undefined ? 1 : (values[at] ?? 0)) * example.weight
-        const weight = weights[place] ?? 0
-        const slope = (errors[0] ?? 0) * value + decay * weight
-        const square = (squares[place] ?? 0) + slope * slope
-        squares[place] = square
-        weights[place] = weight - (rate * slope) / Math.sqrt(square)
-      }
-    }
-    // The mean over the last half is more stable than the last step.
-    if (epoch < epochs / 2) continue
-    averaged++
-    for (let place = 0; place < size; place++) sum[place] = (sum[place] ?? 0) + (weights[place] ?? 0)
+/** Writes the probability of each class into `chances`; with one column, that of class 1. */
+export function probabilities(
+  weights: Float32Array,
+  features: FeatureVector,
+  classes: number,
+  chances: Float64Array,
+): void {
+  if (classes === 1) {
+    chances[0] = 1 / (1 + Math.exp(-predict(weights, features)))
+    return
   }
-  return Float32Array.from(sum, total => total / averaged)
+  const { slots, values } = features
+  chances.fill(0)
+  for (let at = 0; at < slots.length; at++) {
+    const from = (slots[at] ?? 0) * classes
+    const value = values[at] ?? 0
+    for (let item = 0; item < classes; item++)
+      chances[item] = (chances[item] ?? 0) + value * (weights[from + item] ?? 0)
+  }
+  const highest = Math.max(...chances)
+  let total = 0
+  for (let item = 0; item < classes; item++) {
+    chances[item] = Math.exp((chances[item] ?? 0) - highest)
+    total += chances[item] ?? 0
+  }
+  for (let item = 0; item < classes; item++) chances[item] = (chances[item] ?? 0) / total
 }
 
 /** Writes prediction minus truth by class into `errors`; returns the loss, without the example's weight. */
-export function getErrors(
+function getErrors(
   weights: Float32Array,
   example: Example,
-  classes: number,
+  { classes, isSquared = false }: Settings,
   errors: Float64Array,
-  isSquared = false,
 ): number {
   const truth = example.classes[0] ?? 0
   if (isSquared) {
     const error = predict(weights, example) - truth
     errors[0] = error
-    return 0.5 * error * error
+    return 0.5 * error ** 2
   }
   probabilities(weights, example, classes, errors)
   if (classes === 1) {
@@ -84,45 +69,11 @@ export function getErrors(
     return -Math.log(Math.max(1e-12, truth === 1 ? chance : 1 - chance))
   }
   let allowed = 0
-  for (const value of example.classes) allowed += errors[value] ?? 0
+  for (const item of example.classes) allowed += errors[item] ?? 0
   allowed = Math.max(allowed, 1e-12)
   // For a coarse label, the model's own distribution over its classes is the target.
-  for (const value of example.classes) errors[value] = (errors[value] ?? 0) * (1 - 1 / allowed)
+  for (const item of example.classes) errors[item] = (errors[item] ?? 0) * (1 - 1 / allowed)
   return -Math.log(allowed)
-}
-
-/** Returns the weighted sum of an example's slots in a table of one column. */
-function predict(weights: Float32Array, { slots, values }: Pick<Example, 'slots' | 'values'>): number {
-  let sum = 0
-  for (let at = 0; at < slots.length; at++)
-    sum += (values === undefined ? 1 : (values[at] ?? 0)) * (weights[slots[at] ?? 0] ?? 0)
-  return sum
-}
-
-/** Writes the probability of each class into `result`. */
-export function probabilities(
-  weights: Float32Array,
-  { slots, values }: Pick<Example, 'slots' | 'values'>,
-  classes: number,
-  result: Float64Array,
-): void {
-  result.fill(0)
-  for (let at = 0; at < slots.length; at++) {
-    const from = (slots[at] ?? 0) * classes
-    const value = values === undefined ? 1 : (values[at] ?? 0)
-    for (let item = 0; item < classes; item++) result[item] = (result[item] ?? 0) + value * (weights[from + item] ?? 0)
-  }
-  if (classes === 1) {
-    result[0] = 1 / (1 + Math.exp(-(result[0] ?? 0)))
-    return
-  }
-  const highest = Math.max(...result)
-  let total = 0
-  for (let value = 0; value < classes; value++) {
-    result[value] = Math.exp((result[value] ?? 0) - highest)
-    total += result[value] ?? 0
-  }
-  for (let value = 0; value < classes; value++) result[value] = (result[value] ?? 0) / total
 }
 
 /**
@@ -137,7 +88,7 @@ export function quantised(weights: Float32Array, limit: number): { readonly scal
 
 type Weights = Float32Array<ArrayBuffer>
 
-type Ridge = {
+type Settings = {
   /** Slots in the table. */
   readonly size: number
   /** 1 = a logistic model of class 1 against class 0; otherwise one column per class. */
@@ -156,72 +107,67 @@ const remembered = 8
 
 /**
  * Trains a linear model to the minimum of its loss by L-BFGS (Nocedal and Wright 2006, algorithm 7.5) with all examples
- * per step. Slower than `train`, but better for few examples: regularization does not depend on how rare a feature is.
+ * per step. Deterministic.
  */
-export function trainLbfgs(examples: readonly Example[], settings: Ridge): Weights {
+export function train(examples: readonly Example[], settings: Settings): Weights {
   const size = settings.size * settings.classes
-  const start = settings.start ?? new Float32Array(size)
-  let weights = Float32Array.from(start)
-  let slope = new Float32Array(size)
-  let loss = getLoss(examples, settings, start, weights, slope)
-  const pairs: { readonly moved: Weights; readonly turned: Weights; readonly curve: number }[] = []
+  const getPoint = (weights: Weights) => pointAt(examples, settings, weights)
+  let point = getPoint(Float32Array.from(settings.start ?? new Float32Array(size)))
+  const pairs: Pair[] = []
   for (let step = 0; step < settings.steps; step++) {
+    const { weights, slope, loss } = point
     const direction = towards(slope, pairs)
     const descent = dot(direction, slope)
     let length = step === 0 ? 1 / Math.max(1, Math.sqrt(dot(slope, slope))) : 1
-    let next = weights
-    let nextSlope = slope
-    let nextLoss = Number.POSITIVE_INFINITY
+    let next = getPoint(plus(weights, direction, -length))
     // Backtracking line search (Armijo condition).
-    for (let attempt = 0; attempt < 20; attempt++, length /= 2) {
-      next = plus(weights, direction, -length)
-      nextSlope = new Float32Array(size)
-      nextLoss = getLoss(examples, settings, start, next, nextSlope)
-      if (nextLoss <= loss - 1e-4 * length * descent) break
+    for (let attempt = 1; attempt < 20 && next.loss > loss - 1e-4 * length * descent; attempt++) {
+      length /= 2
+      next = getPoint(plus(weights, direction, -length))
     }
-    if (!(nextLoss < loss)) break
-    const moved = plus(next, weights, -1)
-    const turned = plus(nextSlope, slope, -1)
+    if (!(next.loss < loss)) break
+    const moved = plus(next.weights, weights, -1)
+    const turned = plus(next.slope, slope, -1)
     const curve = dot(moved, turned)
     if (curve > 1e-10) pairs.push({ moved, turned, curve })
     if (pairs.length > remembered) pairs.shift()
-    const gain = loss - nextLoss
-    weights = next
-    slope = nextSlope
-    loss = nextLoss
-    if (gain < 1e-6 * loss) break
+    point = next
+    if (loss - next.loss < 1e-6 * next.loss) break
   }
-  return weights
+  return point.weights
 }
 
-/** Returns the loss at `weights` and adds its gradient to `slope`, which must be zero. */
-function getLoss(
-  examples: readonly Example[],
-  { classes, ridge, isSquared = false }: Ridge,
-  start: Weights,
-  weights: Weights,
-  slope: Weights,
-): number {
+/** Returns weights with their loss and its gradient. */
+function pointAt(examples: readonly Example[], settings: Settings, weights: Weights) {
+  const { classes, ridge, start } = settings
   let loss = 0
+  const slope = new Float32Array(weights.length)
   const errors = new Float64Array(classes)
   for (const example of examples) {
-    loss += example.weight * getErrors(weights, example, classes, errors, isSquared)
+    loss += example.weight * getErrors(weights, example, settings, errors)
     const { slots, values } = example
     for (let at = 0; at < slots.length; at++) {
       const from = (slots[at] ?? 0) * classes
-      const value = (values === undefined ? 1 : (values[at] ?? 0)) * example.weight
+      const value = (values[at] ?? 0) * example.weight
       for (let item = 0; item < classes; item++)
         slope[from + item] = (slope[from + item] ?? 0) + value * (errors[item] ?? 0)
     }
   }
   for (let place = 0; place < weights.length; place++) {
-    const off = (weights[place] ?? 0) - (start[place] ?? 0)
+    const off = (weights[place] ?? 0) - (start?.[place] ?? 0)
     if (off === 0) continue
     const held = typeof ridge === 'number' ? ridge : (ridge[place] ?? 0)
     loss += 0.5 * held * off * off
     slope[place] = (slope[place] ?? 0) + held * off
   }
-  return loss
+  return { weights, slope, loss }
+}
+
+/** Returns how many examples have each slot. */
+export function countUses(examples: readonly FeatureVector[], size: number): Float64Array {
+  const uses = new Float64Array(size)
+  for (const { slots } of examples) for (const slot of slots) uses[slot] = (uses[slot] ?? 0) + 1
+  return uses
 }
 
 type Pair = { readonly moved: Weights; readonly turned: Weights; readonly curve: number }

@@ -1,158 +1,148 @@
 /**
- * Sentences of the project from templates, for types, phrasings and languages with too few labeled rows. `(a|b)` is one of
- * several, `{name}` one of a list; a final `…` is followed by material.
+ * Sentences of the project from templates, for types, phrasings, languages and kinds of harm with too few labeled rows.
+ * `(a|b)` is one of several, `{name}` one of a list; a final `…` is followed by material.
  */
-import { type QueryType, queryTypes } from '../core/chat/chat.ts'
-import { type Level, levels } from '../models/capability-levels.ts'
+import { queryTypes } from '../core/chat/chat.ts'
+import { levels } from '../models/capability-levels.ts'
 import { getHash } from '../text/analysis/features.ts'
 import effort from './data/effort.json'
-import file from './data/frames.json'
+import frames from './data/frames.json'
 import freshness from './data/freshness-templates.json'
 import longer from './data/query-templates.json'
 import shorter from './data/short-templates.json'
-import { seededRandom } from './folds.ts'
 
-type TypedSentence = { readonly type: QueryType; readonly text: string }
-
-/** Returns sentences by query type, `each` of every template. Deterministic. */
-export function typedSentences(each: number): readonly TypedSentence[] {
-  return ofTypes(longer, each)
+type Lists = Readonly<Record<string, readonly string[]>>
+type Templates<Label extends string> = {
+  readonly lists: Lists
+  readonly templates: Readonly<Record<Label, readonly string[]>>
 }
+type Sentence<Label extends string> = { readonly label: Label; readonly text: string }
+
+/** Returns sentences by query type, `each` of every template. */
+export const typedSentences = (each: number) => sentences(longer, queryTypes, each)
 
 /**
  * Returns short requests by query type: a few words without a verb, as in a search box, which labeled rows hardly have;
  * and equally short texts that are not requests.
  */
-export function shortRequests(each: number): readonly TypedSentence[] {
-  return ofTypes(shorter, each)
-}
+export const shortRequests = (each: number) => sentences(shorter, queryTypes, each)
 
-function ofTypes({ lists, templates }: typeof longer | typeof shorter, each: number): readonly TypedSentence[] {
-  return queryTypes.flatMap(type => filled(templates[type], lists, each).map(text => ({ type, text })))
-}
-
-/** Returns questions, labeled by whether the answer changes over time, `each` of every template. Deterministic. */
-export function datedQuestions(each: number): readonly { readonly isCurrent: boolean; readonly text: string }[] {
-  const { lists, current, settled } = freshness
-  return [
-    ...filled(current, lists, each).map(text => ({ isCurrent: true, text })),
-    ...filled(settled, lists, each).map(text => ({ isCurrent: false, text })),
-  ]
-}
-
-/** A prompt with the capability level that it needs. */
-type EffortExample = { readonly text: string; readonly level: Level; readonly field: number }
+/** Returns questions by whether the answer changes over time, `each` of every template. */
+export const datedQuestions = (each: number) => sentences(freshness, ['current', 'settled'], each)
 
 /**
  * Returns prompts by the model capability they need, from signs of hard work (interdependent constraints, design, proof,
  * diagnosis, expertise, costly errors) or easy work (lists, facts, small changes, polite phrases, boilerplate): `each` of
- * every line with several, with and without context. Each field has both in the same words, terse and long, so that
- * subject, length and tone carry no signal. Deterministic.
+ * every line with several, each once more with an opening, irrelevant context and thanks, which must not change its
+ * difficulty. Each field has both in the same words, terse and long, so that subject, length and tone carry no signal.
  */
-export function effortExamples(each: number): readonly EffortExample[] {
-  const { fields, further, foreign, terse } = effort
-  const plain = [...fields, further, foreign, terse].flatMap((field, index) =>
-    levels.flatMap(level => [...new Set(filled(field[level], {}, each))].map(text => ({ text, level, field: index }))),
-  )
-  const english = plain.filter(({ text, field }) => field !== fields.length + 1 && !foreignLetters.test(text))
-  return [...plain, ...english.map(example => ({ ...example, text: inPassing(example.text) }))]
+export function effortExamples(each: number) {
+  return [...effort.fields, effort.further, effort.foreign, effort.terse].flatMap(templates => {
+    const told = sentences({ lists: {}, templates }, levels, each)
+    const once = [...new Map(told.map(sentence => [sentence.text, sentence])).values()]
+    return once.flatMap(({ label, text }) =>
+      templates === effort.foreign || foreignLetters.test(text)
+        ? [{ label, text }]
+        : [
+            { label, text },
+            { label, text: inPassing(text) },
+          ],
+    )
+  })
 }
 
 const foreignLetters = /[\u0370-\uffff]/
 
-/** Returns a request with an opening, irrelevant context, which must not change its difficulty, and thanks. */
 function inPassing(text: string): string {
   const { openings, contexts, closings } = effort
-  const random = seededRandom(getHash(text))
-  const item = (of: readonly string[]) => of[Math.floor(random() * of.length)] ?? ''
-  const told = [item(contexts), random() < 0.5 ? item(contexts) : '']
-  return [item(openings), ...(random() < 0.6 ? [...told, text] : [text, ...told]), item(closings)]
-    .filter(part => part !== '')
-    .join(' ')
+  const pick = seededPick(text)
+  const told = [pick(contexts), pick(['twice', 'once']) === 'twice' ? pick(contexts) : '']
+  const opening = pick(openings)
+  const isLast = pick(['last', 'last', 'last', 'first', 'first']) === 'last'
+  const parts = [opening, ...(isLast ? [...told, text] : [text, ...told]), pick(closings)]
+  return parts.filter(part => part !== '').join(' ')
 }
 
-function filled(
-  lines: readonly string[],
-  named: Readonly<Record<string, readonly string[]>>,
-  each: number,
-): readonly string[] {
-  return lines.flatMap(line => {
-    // Each template has its own generator, so that adding one does not change the others.
-    const random = seededRandom(getHash(line))
-    const pick = (choices: readonly string[]) => choices[Math.floor(random() * choices.length)] ?? ''
-    const fill = () =>
-      line
-        .replace(/\(([^()]*)\)/g, (_, choices: string) => pick(choices.split('|')))
-        .replace(/\{(\w+)\}/g, (_, name: string) => pick(named[name] ?? [name]))
-        .trim()
-    return Array.from({ length: each }, fill)
-  })
+/** Sentences with gaps that are all harmful or all harmless. */
+type Frame = {
+  /** Request, everyday request, content, or attempt to override a model's rules; absent = requests. */
+  readonly lesson?: 'request' | 'everyday' | 'content' | 'jailbreak'
+  readonly harmful: boolean
+  /** Number of sentences. */
+  readonly take: number
+  readonly forms: readonly string[]
+  readonly fill: Lists
 }
+
+const groups = frames.groups as readonly { readonly name: string; readonly frames: readonly Frame[] }[]
 
 /**
- * Training sentences of the project. Harmful and harmless requests with the same words differ in object, setting or
- * purpose, which a few hundred labeled sentences cover too little. Frames and fillers (`data/frames.json`, where `@name` is
- * a list that several frames share); every `stride`th combination is used, so that no frame dominates.
+ * Returns harmful and harmless requests. Those with the same words differ in object, setting or purpose, which a few hundred
+ * labeled sentences cover too little.
  */
-
-/** Label of an example: request, everyday request, content, or attempt to override a model's rules. */
-type TrainingLabel = 'request' | 'everyday' | 'content' | 'jailbreak'
-
-/** Sentences that are all harmful or all harmless. */
-type Frame = {
-  /** Absent = requests. */
-  readonly lesson?: TrainingLabel
-  readonly harmful: boolean
-  /** Number of combinations used. */
-  readonly take: number
-  /** Sentences with gaps, and the fillers of each gap. */
-  readonly forms: readonly string[]
-  readonly fill: Readonly<Record<string, readonly string[]>>
-}
-
-export type ModerationExample = { readonly text: string; readonly lesson: TrainingLabel; readonly harmful: boolean }
-
-const groups = file.groups as readonly { readonly name: string; readonly frames: readonly Frame[] }[]
-const lists: Readonly<Record<string, readonly string[]>> = file.lists
-
-/** Yields all examples in a fixed order. */
-export function* moderationExamples(): Generator<ModerationExample> {
-  for (const { frames } of groups)
-    for (const frame of frames)
-      for (const text of sentences(frame)) yield { text, lesson: frame.lesson ?? 'request', harmful: frame.harmful }
+export function moderationExamples() {
+  return groups.flatMap(group =>
+    group.frames.flatMap(({ lesson = 'request', ...frame }) =>
+      framed(frame).map(text => ({ text, lesson, harmful: frame.harmful })),
+    ),
+  )
 }
 
 /** Returns the texts that machines wrote: log lines, queries, records, source, commands. */
 export function machineTexts(): readonly string[] {
-  return groups
-    .filter(({ name }) => name === 'machine')
-    .flatMap(({ frames }) => frames.flatMap(frame => [...sentences(frame)]))
+  return groups.filter(({ name }) => name === 'machine').flatMap(group => group.frames.flatMap(framed))
 }
 
-function* sentences({ forms, fill, take }: Frame): Generator<string> {
-  const gaps = Object.entries(fill).map(([name, fillers]) => ({ name, fillers: withLists(fillers) }))
+/** `@name` is a list that several frames share. */
+function framed({ forms, fill, take }: Frame): readonly string[] {
+  const named: Lists = frames.lists
+  const withLists = (items: readonly string[]) =>
+    items.flatMap(item => (item.startsWith('@') ? (named[item.slice(1)] ?? []) : [item]))
+  const lists = Object.fromEntries(Object.entries(fill).map(([name, items]) => [name, withLists(items)]))
   const shapes = withLists(forms)
-  const total = gaps.reduce((product, { fillers }) => product * fillers.length, shapes.length)
-  const count = Math.min(take, total)
-  for (let index = 0; index < count; index++) {
-    // A stride without a common divisor covers every list evenly.
-    let rest = (index * stride) % total
-    let text = shapes[rest % shapes.length] ?? ''
-    rest = Math.floor(rest / shapes.length)
-    for (const { name, fillers } of gaps) {
-      text = text.replace(`{${name}}`, fillers[rest % fillers.length] ?? '')
-      rest = Math.floor(rest / fillers.length)
+  const start = getHash(shapes.join()) >>> 0
+  return Array.from({ length: take }, (_, index) => {
+    // The digits of numbers a prime apart, so that every choice is covered evenly.
+    let rest = start + index * 7_919
+    const pick: Pick = items => {
+      const item = items[rest % items.length] ?? ''
+      rest = Math.floor(rest / items.length)
+      return item
     }
-    yield text
-  }
+    return filled(pick(shapes), lists, pick)
+  })
 }
 
-const stride = 7_919
+type Pick = (items: readonly string[]) => string
 
-function withLists(items: readonly string[]): readonly string[] {
-  return items.flatMap(item => {
-    const list = item.startsWith('@') ? lists[item.slice(1)] : [item]
-    if (list === undefined) throw new TypeError(`frames.json has no list "${item}"`)
-    return list
-  })
+/** Returns `each` sentences of every template. Each has its own generator, so that adding one does not change the others. */
+function sentences<Label extends string>(
+  { lists, templates }: Templates<Label>,
+  labels: readonly Label[],
+  each: number,
+): readonly Sentence<Label>[] {
+  return labels.flatMap(label =>
+    templates[label].flatMap(form => {
+      const pick = seededPick(form)
+      return Array.from({ length: each }, () => ({ label, text: filled(form, lists, pick) }))
+    }),
+  )
+}
+
+function filled(form: string, lists: Lists, pick: Pick): string {
+  return form
+    .replace(/\(([^()]*\|[^()]*)\)/g, (_, choices: string) => pick(choices.split('|')))
+    .replace(/\{(\w+)\}/g, (gap, name: string) => (lists[name] === undefined ? gap : pick(lists[name])))
+    .trim()
+}
+
+/** Returns a choice deterministic per seed, by the finalizer of Murmur3. */
+function seededPick(seed: string): Pick {
+  let state = getHash(seed) >>> 0
+  return items => {
+    state = (state + 0x9e3779b9) >>> 0
+    let bits = Math.imul(state ^ (state >>> 16), 0x85ebca6b)
+    bits = Math.imul(bits ^ (bits >>> 13), 0xc2b2ae35)
+    return items[Math.floor((((bits ^ (bits >>> 16)) >>> 0) / 0x1_0000_0000) * items.length)] ?? ''
+  }
 }

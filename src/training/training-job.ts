@@ -1,88 +1,50 @@
-import { encodeWeights } from '../text/analysis/feature-slots.ts'
+import { encodeWeights, type StoredWeights } from '../text/analysis/feature-slots.ts'
 import { type Example, quantised } from './linear.ts'
 
 /** Training data of one classifier, before training. */
 export type TrainingJob = {
-  /**
-   * Digest of settings and examples. Stored beside the weights, so that outdated weights are detected without training.
-   */
-  readonly examples: string
+  readonly settings: object
+  /** All examples; for models in several steps, those of each. */
+  readonly examples: readonly Example[]
   learn(): Promise<Trained>
 }
 
-/** Weights of a classifier in stored form, and its results on sources that it had not seen. */
-export type Trained = { readonly weights: object; readonly figures: readonly ReportRow[] }
+/** Weights of a classifier in stored form, and lines on its results on sources that it had not seen. */
+export type Trained = { readonly weights: object; readonly figures: readonly string[] }
 
-/** One line of the training report: a result and its target. */
-export type ReportRow = { readonly name: string; readonly goal: string; readonly measured: string }
-
-/** Returns a line of the report. */
-export function figure(name: string, measured: number | string, goal = ''): ReportRow {
-  return { name, goal, measured: typeof measured === 'number' ? measured.toFixed(3) : measured }
+/** Returns a line of the report: a result and its goal. */
+export function figure(name: string, measured: number | string, goal = ''): string {
+  const value = typeof measured === 'number' ? measured.toFixed(3) : measured
+  return `${name.padEnd(58)} ${goal.padEnd(6)} ${value}`.trimEnd()
 }
 
-/** Formats results as a table for a terminal. */
-export function getTable(figures: readonly ReportRow[]): string {
-  const rows = [['', 'goal', 'left out'], ...figures.map(({ name, goal, measured }) => [name, goal, measured])]
-  const widths = [0, 1, 2].map(column => Math.max(...rows.map(row => row[column]?.length ?? 0)))
-  return rows
-    .map(row =>
-      row
-        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-        .join('  ')
-        .trimEnd(),
-    )
-    .join('\n')
-}
-
-/**
- * Returns the training of a head that is one table: its weights in stored form, clipped at `limit`, beside the figures.
- */
-export function tableJob(head: {
-  readonly source: string
-  readonly settings: object
-  readonly examples: readonly Example[]
-  /** The size of the table as stored. */
-  readonly bits?: number
-  readonly limit: number
-  readonly fit: (examples: readonly Example[]) => Float32Array
-  readonly figures: () => readonly ReportRow[] | Promise<readonly ReportRow[]>
-}): TrainingJob {
-  const { source, settings, examples, bits, limit } = head
-  return {
-    examples: trainingDigest(settings, examples.map(getParts)),
-    async learn() {
-      const figures = await head.figures()
-      return { weights: { source, ...(bits !== undefined && { bits }), ...stored(head.fit(examples), limit) }, figures }
-    },
-  }
-}
-
-/** Returns a table in stored form. */
-export function stored(weights: Float32Array, limit: number): { readonly scale: number; readonly weights: string } {
+/** Returns a table in stored form, clipped at `limit`. */
+export function stored(weights: Float32Array, limit: number, classes = 1): StoredWeights {
   const { scale, bytes } = quantised(weights, limit)
-  return { scale, weights: encodeWeights(bytes) }
+  return { bits: Math.log2(weights.length / classes), scale, weights: encodeWeights(bytes) }
 }
 
 /**
- * Evaluates the rows of each group by a model that saw nothing of it. `getGroup` returns null for rows that are only
- * learned from; `getKin` tells of further rows that are too close to those held out.
+ * Judges the rows of each group by a model that saw nothing of it; returns the results in row order. `getGroup` returns null
+ * for rows that are only learned from. Rows that share a key are too close to learn from one and judge the other.
  */
 export function leftOut<Row, Model, Told>(
   rows: readonly Row[],
   getGroup: (row: Row) => string | number | null,
-  fit: (learned: readonly Row[], index: number) => Model,
+  fit: (learned: readonly Row[]) => Model,
   judge: (model: Model, row: Row) => Told,
-  getKin: (heldOut: readonly Row[]) => (row: Row) => boolean = () => () => false,
+  getKey?: (row: Row) => string,
 ): Told[] {
-  const groups = [...new Set(rows.map(getGroup))].filter(group => group !== null).sort()
-  return groups.flatMap((group, number) => {
+  const told = new Map<Row, Told>()
+  for (const group of new Set(rows.map(getGroup))) {
+    if (group === null) continue
     const heldOut = rows.filter(row => getGroup(row) === group)
-    const isKin = getKin(heldOut)
-    const learned = rows.filter(row => getGroup(row) !== group && !isKin(row))
-    const model = fit(learned, number)
-    return heldOut.map(row => judge(model, row))
-  })
+    const keys = new Set(getKey === undefined ? [] : heldOut.map(getKey))
+    const isKin = (row: Row) => getKey !== undefined && keys.has(getKey(row))
+    const model = fit(rows.filter(row => getGroup(row) !== group && !isKin(row)))
+    for (const row of heldOut) told.set(row, judge(model, row))
+  }
+  return rows.flatMap(row => told.get(row) ?? [])
 }
 
 /** Groups with fewer rows are not reported. */
@@ -95,7 +57,7 @@ export function shares<Told>(
   told: readonly Told[],
   getGroup: (told: Told) => string,
   is: (told: Told) => boolean,
-): ReportRow[] {
+): string[] {
   const groups = [...Map.groupBy(told, getGroup)]
     .filter(([, of]) => of.length >= fewestRows)
     .map(([group, of]) => ({ group, share: of.filter(is).length / of.length }))
@@ -116,25 +78,14 @@ export function f1(pairs: readonly { readonly is: boolean; readonly said: boolea
   return hits === 0 ? 0 : (2 * hits) / (2 * hits + wrong)
 }
 
-/** Part of an example: numbers as they are in memory, everything else as JSON. */
-type Part = Int32Array<ArrayBuffer> | Float32Array<ArrayBuffer> | object | string | number
-
 /**
- * Returns a digest of settings and examples in order, as 16 hexadecimal digits, which identifies what a classifier was
- * trained on. Pass numbers from logarithms or powers in single precision: their last digits depend on the machine.
+ * Returns a digest of settings and examples in order, as 16 hexadecimal digits, which is stored beside the weights, so that
+ * outdated ones are detected without training. In single precision: the last digits of logarithms depend on the machine.
  */
-export function trainingDigest(settings: object, examples: Iterable<readonly Part[]>): string {
+export function trainingDigest({ settings, examples }: Pick<TrainingJob, 'settings' | 'examples'>): string {
   const hasher = new Bun.CryptoHasher('sha256')
   hasher.update(JSON.stringify(settings))
-  for (const parts of examples)
-    for (const part of parts) {
-      hasher.update(part instanceof Int32Array || part instanceof Float32Array ? part : JSON.stringify(part))
-      hasher.update('\n')
-    }
+  for (const { slots, values, classes, weight } of examples)
+    for (const part of [slots, values, Float32Array.of(...classes, weight)]) hasher.update(part)
   return hasher.digest('hex').slice(0, 16)
-}
-
-/** Returns an example as parts of a digest. */
-export function getParts({ slots, values, classes, weight }: Example): readonly Part[] {
-  return [slots, values ?? '', classes, Math.fround(weight)]
 }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { areaRecovered } from '../../src/training/apgr.ts'
+import { areaRecovered } from '../../src/training/gain.ts'
 
 const gains = (list: readonly (readonly [score: number, gain: number])[]) =>
   list.map(([score, gain]) => ({ score, weak: 0, strong: gain }))

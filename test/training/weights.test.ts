@@ -3,7 +3,7 @@ import { expect } from 'bun:test'
 import { openPromptAnalyzer } from '../../src/text/readers.ts'
 import { readRows } from '../../src/training/data.ts'
 import { courses, examplesIn } from '../../src/training/train.ts'
-import { f1 } from '../../src/training/training-job.ts'
+import { f1, trainingDigest } from '../../src/training/training-job.ts'
 import { testNeeding } from '../harness/needs.ts'
 
 const readMessages = openPromptAnalyzer().read
@@ -14,7 +14,7 @@ const tell = (line: string) => process.stdout.write(`${line}\n`)
 for (const [name, read] of Object.entries(courses))
   testNeeding('data', `weights of ${name}: match the current examples, else run \`bun run train\``, async () => {
     const kept = await Bun.file(new URL(`../../src/text/weights/${name}.json`, import.meta.url)).text()
-    expect(examplesIn(kept)).toBe((await read()).examples)
+    expect(examplesIn(kept)).toBe(trainingDigest(await read()))
   })
 
 testNeeding(

@@ -64,8 +64,6 @@ export function weightedSum({ places, values, count }: Slots, weights: Int8Array
 
 /** A trained table as stored in `text/weights`: one byte per weight, in base64. */
 export type StoredWeights = {
-  /** Description of the training data. */
-  readonly source: string
   /** 2^bits slots. */
   readonly bits: number
   /** Value of one step of a byte. */

@@ -15,13 +15,13 @@ type HarmVerdict = {
 }
 
 /**
- * Log-odds from which a text is blocked, set by cross-validation (`training/safety.ts`). The threshold for requests
+ * Log-odds from which a text is blocked, set by cross-validation (`training/harm.ts`). The threshold for requests
  * blocks hardly any everyday prompt. The one for content is higher, since describing harm is not doing it.
  */
-const thresholds: Readonly<Record<HarmHead, number>> = { request: -0.85, content: 2.5 }
+const thresholds: Readonly<Record<HarmHead, number>> = { request: -0.75, content: 1.5 }
 
 /** Log-odds required if another signal speaks against the block. */
-const surely = { asked: 1.75, meant: 0.5 } as const
+const surely = { asked: 2.6, meant: 0.7 } as const
 
 export type HarmClassifier = {
   /** Judges text that a user writes or adds to the conversation. */
@@ -97,7 +97,7 @@ const scoreOfDeed = 0.8
 const harmless: HarmVerdict = { category: null, score: 0 }
 
 /** At this threshold no unflagged text of `moderation-openai` is blocked in cross-validation. */
-const answerThreshold = 3.5
+const answerThreshold = 2.4
 
 function getVerdict(harm: Harm): HarmVerdict {
   return { category: isBlocked(harm) ? getCategory(harm) : null, score: getScore(harm) }

@@ -24,8 +24,8 @@ type WorldJudge = {
   read(features: Features, from: number, to: number): ModerationCategory | null | undefined
 }
 
-/** Log-odds from which words are blocked, set by cross-validation (`training/world.ts`). */
-const worldThreshold = 0.2
+/** Log-odds from which words are blocked, set by cross-validation (`training/harm.ts`). */
+const worldThreshold = 0.95
 
 /** Creates a judge with its own buffers. */
 export function createWorldJudge(): WorldJudge {

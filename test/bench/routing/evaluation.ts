@@ -7,7 +7,7 @@ import { defaultLevelShares, getLevel } from '../../../src/models/capability-lev
 import { catalog } from '../../../src/models/catalog.ts'
 import { score } from '../../../src/models/scoring.ts'
 import { openPromptAnalyzer } from '../../../src/text/readers.ts'
-import { areaRecovered } from '../../../src/training/apgr.ts'
+import { areaRecovered } from '../../../src/training/gain.ts'
 import { countTokens, type Row, type Table } from './tables.ts'
 
 type Kind = 'ours' | 'model' | 'router' | 'random' | 'oracle'

@@ -10,7 +10,7 @@ import {
   percentileRank,
 } from '../../../src/text/analysis/quality-gain.ts'
 import kept from '../../../src/text/weights/gain.json'
-import { areaRecovered } from '../../../src/training/apgr.ts'
+import { areaRecovered } from '../../../src/training/gain.ts'
 import { describeNeeding } from '../../harness/needs.ts'
 
 const read = createFeatureReader()
