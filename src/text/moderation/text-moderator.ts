@@ -14,7 +14,7 @@ import { secretKindSteps } from './secret-detection.ts'
 import { allowed, allowVerdict, blockVerdict, containsBlockedHost, type OutputLayers, type Verdict } from './verdict.ts'
 
 /** The verdict on messages or definitions, and the kinds of the secrets in them. */
-export type Screening = Verdict & { readonly secrets: readonly string[] }
+type Screening = Verdict & { readonly secrets: readonly string[] }
 
 /** Yields the characters of each reading that was judged; no step reads more than a piece. Returns the verdict. */
 export type Steps<Result = Verdict> = Generator<number, Result, void>
@@ -49,7 +49,7 @@ export type CleanTexts = {
 type TextSort = TextKind | 'definition' | 'embedded' | 'output'
 
 /** The layers in process that judge prompts and outputs, and what they found clean. */
-export type TextLayers = OutputLayers & Pick<HarmClassifier, 'prompt'> & { readonly known: CleanTexts }
+type TextLayers = OutputLayers & Pick<HarmClassifier, 'prompt'> & { readonly known: CleanTexts }
 
 /**
  * Creates a text moderator. An assistant message is judged like an output, so that an output that was sent is not
