@@ -52,18 +52,6 @@ export type RecordJournal = {
   untilDurable(requestId: string, deadlineMs: number): Promise<void>
 }
 
-/** Writes a record and resolves when it is on disk or in Postgres. Throws `service_unavailable` after `durableMs`. */
-function writeDurably(journal: RecordJournal, record: UsageRecord): Promise<void> {
-  return journal.appendTogether(record).catch(() => untilDurable(journal, record.request_id))
-}
-
-/** Resolves when the record of a request is durable. Throws like `writeDurably`. */
-function untilDurable(journal: RecordJournal, requestId: string): Promise<void> {
-  return journal.untilDurable(requestId, durableMs).catch(() => {
-    throw journalGone()
-  })
-}
-
 /** Returns the error for a request whose usage could not be recorded. */
 function journalGone(): GatewayError {
   return new GatewayError('service_unavailable', 'Usage cannot be recorded. Retry.', {
@@ -116,7 +104,7 @@ export class OpenRequests<Account extends Pick<AccountCounters, 'reservations'>>
   ): Promise<void> {
     const { accountId, requestId } = settlement.reservation
     const open = this.getOpen(settlement.reservation)
-    if (open === undefined) return untilDurable(this.journal, requestId)
+    if (open === undefined) return this.untilDurable(requestId)
     // Removed first, so that any later failure leaves it released and settled once. It is open or in the journal: nothing is
     // awaited between.
     this.accounts.get(accountId)?.reservations.delete(requestId)
@@ -125,14 +113,20 @@ export class OpenRequests<Account extends Pick<AccountCounters, 'reservations'>>
     this.settled.set(requestId, reservation)
     const spent = spentBy(settlement, reservation)
     const counted = count(open, spent)
-    const written = writeDurably(this.journal, getRecord(settlement.record, open, spent))
+    const written = this.write(getRecord(settlement.record, open, spent))
     await (counted === undefined ? written : Promise.all([written, counted]))
     this.endCheckpoints(open)
   }
 
-  /** Writes a record of usage without a reservation. Resolves when it is durable. */
+  /** Writes a record and resolves when it is on disk or in Postgres. Throws `service_unavailable` after `durableMs`. */
   write(record: UsageRecord): Promise<void> {
-    return writeDurably(this.journal, record)
+    return this.journal.appendTogether(record).catch(() => this.untilDurable(record.request_id))
+  }
+
+  private untilDurable(requestId: string): Promise<void> {
+    return this.journal.untilDurable(requestId, durableMs).catch(() => {
+      throw journalGone()
+    })
   }
 
   /**
