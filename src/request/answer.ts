@@ -10,13 +10,14 @@ import type { Caller } from '../core/limits/plans.ts'
 import type { TraceParent } from '../core/text/traceparent.ts'
 import type { UsageRecord } from '../core/usage/usage-record.ts'
 import type { RecentPrompts } from '../learning/recent-prompts.ts'
+import type { RequestAnalysis } from '../text/analysis/prompt-analysis.ts'
 import { estimateInputTokens } from '../text/tokens/tokens.ts'
 import { planWebAccess } from '../web/web-plan.ts'
 import { type AdmitDeps, admit, rejoin } from './admit.ts'
 import type { AttemptRun, CallRequest } from './attempt-run.ts'
 import { type PlanDecisionsDeps, planDecisions } from './decisions.ts'
 import { type EnhanceDeps, enhance, planRequestEnhancement } from './enhance.ts'
-import { type EnrichDeps, enrich, getOffer } from './enrich.ts'
+import { type EnrichDeps, enrich, getOffer, type OfferDeps } from './enrich.ts'
 import { findHedging, race, startHedging } from './hedge.ts'
 import { emptyAnswer, judge } from './judge.ts'
 import { type ModerateDeps, moderate, moderateEmbedded } from './moderate.ts'
@@ -91,14 +92,23 @@ export type AnswerRequest = {
   readonly settled?: (record: UsageRecord) => Promise<void>
 }
 
-/** Analyzes the client's own text only, so that no fetched text can change the choice. */
-function planChat(deps: AnswerDeps, caller: Caller, request: ChatRequest) {
-  const offer = getOffer(deps, request.demands)
-  const { analysis, digest: promptDigest } = deps.prompts.read(caller.accountId, request, offer.canSearch)
-  const web = planWebAccess(request, analysis, caller, offer)
+/** Plans a chat by its analysis, which is of the client's own text only, so that no fetched text can change the choice. */
+export function planChat(
+  deps: RouteDeps & OfferDeps & Parameters<typeof planRequestEnhancement>[0],
+  caller: Caller,
+  request: ChatRequest,
+  analysis: RequestAnalysis,
+) {
+  const web = planWebAccess(request, analysis, caller, getOffer(deps, request.demands))
   const enhancement = planRequestEnhancement(deps, request, analysis)
   const inputTokens = enhancement?.inputTokens ?? estimateInputTokens(request)
-  return { request, plan: route(deps, { caller, request, analysis, inputTokens, web }), promptDigest, enhancement }
+  return { plan: route(deps, { caller, request, analysis, inputTokens, web }), enhancement }
+}
+
+function planAnalyzed(deps: AnswerDeps, caller: Caller, request: ChatRequest) {
+  const canSearch = deps.web.search.isThere(request.demands)
+  const { analysis, digest: promptDigest } = deps.prompts.read(caller.accountId, request, canSearch)
+  return { request, promptDigest, ...planChat(deps, caller, request, analysis) }
 }
 
 /**
@@ -126,7 +136,7 @@ export async function answer(
       ? await planEmbeddings(planning, caller, ruled, embedding)
       : asked.dialect === 'decisions'
         ? planDecisions(planning, caller, ruled)
-        : planChat(planning, caller, ruled)
+        : planAnalyzed(planning, caller, ruled)
   const { request: question, plan: wanted, promptDigest, enhancement } = planned
   const admittedFrom = clock.monotonic()
   const accepted = await admit(deps, { requestId, caller, request: question, plan: wanted })
@@ -150,7 +160,7 @@ export async function answer(
   let receipt: ResponseSummary
   try {
     if (accepted.note !== undefined) {
-      const joined = await rejoin(deps, admitted, accepted, () => planChat(planning, caller, ruled).plan)
+      const joined = await rejoin(deps, admitted, accepted, () => planAnalyzed(planning, caller, ruled).plan)
       progress.reservation = joined.reservation
       admitted = { ...admitted, plan: joined.plan }
     }

@@ -11,17 +11,15 @@ import type { HealthEntry, HealthTracker } from '../models/health-tracker.ts'
 import { type Figures, publishedFigures } from '../models/scoring.ts'
 import type { WeighedSignal } from '../text/analysis/difficulty.ts'
 import type { DifficultyExplainer, PromptAnalysis } from '../text/analysis/prompt-analysis.ts'
-import { estimateInputTokens, likelyInputTokens } from '../text/tokens/tokens.ts'
-import { planWebAccess } from '../web/web-plan.ts'
+import { likelyInputTokens } from '../text/tokens/tokens.ts'
 import { type AdmissionCheckDeps, checkAdmission } from './admit.ts'
-import { getUnderPolicy } from './answer.ts'
+import { getUnderPolicy, planChat } from './answer.ts'
 import { baseCost, expectedOutput, usualWebTokens } from './cost-estimate.ts'
-import { planRequestEnhancement } from './enhance.ts'
-import { getOffer, type OfferDeps } from './enrich.ts'
+import type { OfferDeps } from './enrich.ts'
 import { refuseScreening, type ScreeningDeps } from './moderate.ts'
 import { type Candidate, getEffort } from './routing/candidate.ts'
 import { type CandidateOrderDeps, healthKey, inOrder, routingHealth } from './routing/hosts.ts'
-import { type Route, type RouteDeps, route } from './routing/route.ts'
+import type { Route, RouteDeps } from './routing/route.ts'
 import type { RuleHeaders, RulesDeps } from './routing/under-rules.ts'
 
 /** The routing of a request at this moment, with reasons. */
@@ -80,17 +78,8 @@ export async function planDryRun(
   const request = getUnderPolicy(deps, caller, asked, headers)
   refuseScreening(deps, request)
   const analysis = deps.read(request.messages)
-  const web = planWebAccess(request, analysis, caller, getOffer(deps, request.demands))
   // A dry run shows the rule and not the exploration of another model.
-  const settled: RouteDeps = { ...deps, random: () => 1 }
-  const enhancement = planRequestEnhancement(deps, request, analysis)
-  const wanted = route(settled, {
-    caller,
-    request,
-    analysis,
-    inputTokens: enhancement?.inputTokens ?? estimateInputTokens(request),
-    web,
-  })
+  const { plan: wanted, enhancement } = planChat({ ...deps, random: () => 1 }, caller, request, analysis)
   const plan = await checkAdmission(deps, { requestId: deps.newRequestId(), caller, request, plan: wanted })
   const known = deps.calibration.of(analysis.queryType, caller.accountId)
   const candidates = explainOrder(deps, plan).map(({ candidate, place, health, healthDetail, reasons }) => {

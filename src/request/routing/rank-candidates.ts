@@ -206,14 +206,18 @@ export function unhealthyLast(
 ): readonly Scored[] {
   const well: Scored[] = []
   const resting: Scored[] = []
+  let isPenalized = false
   for (const entry of scored) {
     const { state, mayTry } = routingHealth(health, entry.model)
     if (state === 'unhealthy' || !mayTry) resting.push({ ...entry, health: state })
     else if (state === 'healthy') well.push(entry)
-    else well.push({ ...entry, score: Math.max(0, entry.score - degradedPenalty), health: state })
+    else {
+      well.push({ ...entry, score: Math.max(0, entry.score - degradedPenalty), health: state })
+      isPenalized = true
+    }
   }
   // The scores descend unless a penalty has changed one.
-  if (well.some(({ health }) => health !== undefined)) well.sort(byScore)
+  if (isPenalized) well.sort(byScore)
   return withRestingLast(well, resting, count)
 }
 
