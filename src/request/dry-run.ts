@@ -18,7 +18,7 @@ import { baseCost, expectedOutput, usualWebTokens } from './cost-estimate.ts'
 import type { OfferDeps } from './enrich.ts'
 import { refuseScreening, type ScreeningDeps } from './moderate.ts'
 import { type Candidate, getEffort } from './routing/candidate.ts'
-import { type CandidateOrderDeps, healthKey, inOrder, routingHealth } from './routing/hosts.ts'
+import { type CandidateOrderDeps, healthKey, inOrder, routingHealthKey } from './routing/hosts.ts'
 import type { Route, RouteDeps } from './routing/route.ts'
 import type { RuleHeaders, RulesDeps } from './routing/under-rules.ts'
 
@@ -135,7 +135,7 @@ export function explainOrder(
     const { health } = candidate
     // A ranking cannot know the skip of a named model.
     const place = skip !== null && isAnyCalled ? 'unhealthy' : candidate.place
-    const entry = health === 'healthy' ? null : tracker.getEntry(routingHealth(tracker, candidate.model).key)
+    const entry = health === 'healthy' ? null : tracker.getEntry(routingHealthKey(tracker, candidate.model))
     return {
       candidate,
       place,

@@ -128,23 +128,20 @@ function getHealthKeys(model: Pick<Model, 'id' | 'provider'> & Partial<Pick<Mode
   return model.hosts?.map(host => healthKey({ model, host })) ?? [fullName(model)]
 }
 
-/** The health by which routing judges a model: that of its first host in good health, else of its first host. */
-export function routingHealth(
-  health: Pick<HealthTracker, 'getStanding'>,
-  model: Pick<Model, 'id' | 'provider' | 'hosts'>,
-): Standing & { readonly key: string } {
-  const ofHost = (key: string) => {
-    const { state, mayTry } = health.getStanding(key)
-    return { key, state, mayTry }
-  }
-  if (model.hosts === undefined) return ofHost(fullName(model))
-  const hosts = getHealthKeys(model).map(ofHost)
-  return (
-    hosts.find(({ state, mayTry }) => state === 'healthy' && mayTry) ??
-    hosts.find(({ mayTry }) => mayTry) ??
-    hosts[0] ??
-    ofHost(fullName(model))
-  )
+type RoutedModel = Pick<Model, 'id' | 'provider' | 'hosts'>
+
+/** Returns the health by which routing judges a model. */
+export function routingHealth(health: Pick<HealthTracker, 'getStanding'>, model: RoutedModel): Standing {
+  return health.getStanding(model.hosts === undefined ? fullName(model) : routingHealthKey(health, model))
+}
+
+/** Returns the key of that health: of the model's first host in good health, else of its first host. */
+export function routingHealthKey(health: Pick<HealthTracker, 'getStanding'>, model: RoutedModel): string {
+  const hosts = getHealthKeys(model)
+  const all = hosts.map(health.getStanding)
+  const healthy = all.findIndex(({ state, mayTry }) => state === 'healthy' && mayTry)
+  const at = healthy === -1 ? all.findIndex(({ mayTry }) => mayTry) : healthy
+  return hosts[Math.max(0, at)] ?? fullName(model)
 }
 
 type Plan = {
