@@ -7,7 +7,7 @@ import type { Tool } from '../core/chat/chat.ts'
 import { bodyText, calledName, callId, functionName } from '../core/request/part-schemas.ts'
 import { parseUntrustedJson } from '../core/validation/untrusted-json.ts'
 import { nullable, oneOf } from '../core/validation/validate.ts'
-import { checkerAt, type Fields, isFields } from './foreign-objects.ts'
+import { checkerAt, type Fields, isFields, open } from './foreign-objects.ts'
 
 /**
  * Extracts the text of `{"input":"…"}` while its JSON arrives. Models write the input of a free-text tool in this form, and clients
@@ -133,7 +133,6 @@ export function joinedTexts(...texts: readonly (string | null | undefined)[]): s
   return texts.filter(text => text != null && text !== '').join('\n\n') || null
 }
 
-const open = { additionalProperties: true }
 const named = Type.Object({ name: functionName }, open)
 const grammar = Type.Object({ syntax: oneOf(['lark', 'regex']), definition: bodyText }, open)
 const format = Type.Object({ type: oneOf(['text', 'grammar']), grammar: nullable(grammar) }, open)

@@ -3,12 +3,16 @@
  * operator's account there. Addresses are vetted, because the provider fetches them.
  */
 
-import type { Static, TSchema } from '@sinclair/typebox'
+import { type Static, type TSchema, Type } from '@sinclair/typebox'
 import { type ChatRequest, type FallbackPolicy, type Strategy, strictestPolicy } from '../core/chat/chat.ts'
 import { type ConstraintsRow, type Demand, toDemand } from '../core/policy/constraints.ts'
 import { GatewayError, withParam } from '../core/validation/errors.ts'
 import { forwardableAddress } from '../core/validation/public-address.ts'
 import { invalidField, validate } from '../core/validation/validate.ts'
+
+/** The options of an object that may have other fields, and such an object of which no field is checked. */
+export const open = { additionalProperties: true }
+export const anyObject = Type.Object({}, open)
 
 /** Fields of other services that change what a request means: ignored, they would lose a conversation or a constraint. */
 

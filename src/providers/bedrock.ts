@@ -5,7 +5,7 @@
 
 import { isDemanding } from '../core/chat/tool-definitions.ts'
 import type { Model } from '../core/models/models.ts'
-import { wireName } from './anthropic/conversation.ts'
+import { imageTypes, wireCallIds, wireName } from './anthropic/conversation.ts'
 import { toHostedRequest } from './anthropic/request.ts'
 import { MessageReader } from './anthropic/response.ts'
 import { AwsEventSplitter, exceptionPrefix } from './aws-event-stream.ts'
@@ -34,7 +34,6 @@ import {
 } from './parameters.ts'
 import type { Access, AdapterRequest, AnswerSink, Provider, StreamReader } from './provider.ts'
 import type { ServerSentEvent } from './sse.ts'
-import { uniqueNames } from './tool-names.ts'
 
 /** Builds the body of Converse and ConverseStream. */
 function toConverseBody({ request, model, outputCap }: AdapterRequest): {
@@ -117,24 +116,16 @@ function messagesFor({ request, model }: Question, withTools: boolean): readonly
   return turns.map(({ role, parts }) => ({ role, content: parts }))
 }
 
-const imageFormats: ReadonlyMap<string, string> = new Map([
-  ['image/png', 'png'],
-  ['image/jpeg', 'jpeg'],
-  ['image/jpg', 'jpeg'],
-  ['image/gif', 'gif'],
-  ['image/webp', 'webp'],
-])
-
 function blockWriter(): PartWriter<Json> {
-  const unique = uniqueNames()
+  const callId = wireCallIds()
   let documents = 0
   return {
     text: text => ({ text }),
     image(url) {
       const image = inlineImage(url)
-      const format = imageFormats.get(image?.kind ?? '')
+      const [, format = 'png'] = imageTypes.get(image?.kind ?? '')?.split('/') ?? []
       // Unsupported data is sent all the same, so that the output does not ignore the image: the API rejects it.
-      return { image: { format: format ?? 'png', source: { bytes: image?.isBase64 ? image.data : '' } } }
+      return { image: { format, source: { bytes: image?.isBase64 ? image.data : '' } } }
     },
     // Bedrock allows few characters in names, and requires unique ones.
     file: ({ url }) => {
@@ -142,8 +133,7 @@ function blockWriter(): PartWriter<Json> {
       return { document: { format: 'pdf', name, source: { bytes: inlineImage(url)?.data ?? '' } } }
     },
     exchange({ call, result, isError }) {
-      const clean = wireName(call.id)
-      const toolUseId = unique(clean, count => `${clean.slice(0, 63 - String(count).length)}_${count}`)
+      const toolUseId = callId(call.id)
       const text = result === null ? placeholderTexts.missingResult : isVisible(result) ? result : '(empty)'
       const status = result === null || isError ? 'error' : undefined
       return [
@@ -223,8 +213,6 @@ class ChunkReader implements StreamReader {
     else this.message.read({ name: '', data: Buffer.from(bytes, 'base64').toString('utf8') }, sink)
     return null
   }
-
-  repeat(): void {}
 
   finish(): void {
     this.message.finish()

@@ -36,7 +36,7 @@ export class FrameTemplate {
   private misses = 0
 
   /** Reads the events from a position that fit the template. Returns the position after them. */
-  repeat<Sink>(text: string, from: number, reader: { repeat(text: string, sink: Sink): void }, sink: Sink): number {
+  repeat<Sink>(text: string, from: number, reader: { repeat?(text: string, sink: Sink): void }, sink: Sink): number {
     let at = from
     while (this.head !== '' && text.startsWith(this.head, at)) {
       const literal = at + this.head.length
@@ -49,7 +49,7 @@ export class FrameTemplate {
       if (piece === null) break
       this.misses = 0
       at = end + this.close.length
-      reader.repeat(piece, sink)
+      reader.repeat?.(piece, sink)
     }
     return at
   }

@@ -28,8 +28,8 @@ export class InvalidFrameError extends Error {}
 export type EventReader<Sink> = {
   /** Returns the place of its text if an event says nothing else; null = it says more, or nothing. */
   read(event: ServerSentEvent, sink: Sink): TextSlot | null
-  /** Reads an event that differs only in its text from the last one that had such a place. */
-  repeat(text: string, sink: Sink): void
+  /** Reads an event that differs only in its text from the last one that had such a place; absent = none has. */
+  repeat?(text: string, sink: Sink): void
 }
 
 export type EventSplitter = {

@@ -24,13 +24,11 @@ import {
 import { promptCacheKey } from '../../core/request/tags.ts'
 import { invalidField, nullable, oneOf, validate } from '../../core/validation/validate.ts'
 import { withoutCustomTools } from '../custom-tools.ts'
-import { readPreferences, rejectStoredState, withPreferences } from '../foreign-objects.ts'
+import { anyObject, open, readPreferences, rejectStoredState, withPreferences } from '../foreign-objects.ts'
 
-const open = { additionalProperties: true }
 const participant = nullable(Type.String({ maxLength: 256 }))
 const penalty = nullable(Type.Number({ minimum: -2, maximum: 2 }))
 const tokens = nullable(Type.Integer({ minimum: 1, maximum: 2 ** 31 - 1 }))
-const anyObject = Type.Object({}, open)
 
 const cache_control = cacheMarkSchema(true)
 

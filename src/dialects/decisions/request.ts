@@ -14,11 +14,10 @@ import { bodyText, imageAddress } from '../../core/request/part-schemas.ts'
 import { promptCacheKey, tagsOfHeaders } from '../../core/request/tags.ts'
 import { unknownNames } from '../../core/validation/unknown-names.ts'
 import { invalidField, nullable, oneOf, validate } from '../../core/validation/validate.ts'
-import { isFields, refuseForeignObjects } from '../foreign-objects.ts'
+import { anyObject, isFields, open, refuseForeignObjects } from '../foreign-objects.ts'
 import type { ReasoningOpener } from '../reasoning-seal.ts'
 import { maximumItems, readInputItems } from '../responses/items.ts'
 
-const open = { additionalProperties: true }
 const instructions = Type.Union([
   Type.String({ minLength: 1, boundedBy: 'body' }),
   Type.Array(
@@ -58,11 +57,11 @@ export const decisionsSchema = Type.Object(
     model: Type.String({ minLength: 1, maxLength: maximumNameCharacters, examples: ['gateway/local'] }),
     input: Type.Union([
       Type.String({ minLength: 1, boundedBy: 'body' }),
-      Type.Array(Type.Object({}, open), { minItems: 1, maxItems: maximumItems }),
+      Type.Array(anyObject, { minItems: 1, maxItems: maximumItems }),
     ]),
     questions: Type.Array(question, { minItems: 1, maxItems: 400 }),
     prompt_cache_key: promptCacheKey,
-    prompt_cache_options: nullable(Type.Object({}, open)),
+    prompt_cache_options: nullable(anyObject),
     safety_identifier: nullable(Type.String({ maxLength: 128 })),
     constraints: gatewayFields.constraints,
   },

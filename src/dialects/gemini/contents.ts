@@ -5,11 +5,8 @@ import { isImageBase64, isPdfBase64, labeledImage, type ReadValues } from '../..
 import { bodyText, calledName, callId } from '../../core/request/part-schemas.ts'
 import { forwardableAddress } from '../../core/validation/public-address.ts'
 import { invalidField, nullable, oneOf } from '../../core/validation/validate.ts'
-import { type Fields, isFields } from '../foreign-objects.ts'
+import { anyObject, type Fields, isFields, open } from '../foreign-objects.ts'
 import { isSealed, type ReasoningOpener } from '../reasoning-seal.ts'
-
-const open = { additionalProperties: true }
-export const anyObject = Type.Object({}, open)
 
 const media = {
   inlineData: nullable(Type.Object({ mimeType: Type.String({ maxLength: 128 }), data: bodyText }, open)),

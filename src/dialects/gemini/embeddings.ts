@@ -6,9 +6,9 @@ import { maximumNameCharacters } from '../../core/models/models.ts'
 import { unknownNames } from '../../core/validation/unknown-names.ts'
 import { invalidField, nullable, validate } from '../../core/validation/validate.ts'
 import { embeddingsRequest, vectorPieces } from '../embeddings/endpoint.ts'
+import { open } from '../foreign-objects.ts'
 import { content, contentTexts, type GeminiContent, withJsonNames } from './contents.ts'
 
-const open = { additionalProperties: true }
 const embedFields = {
   model: nullable(Type.String({ maxLength: maximumNameCharacters })),
   content,

@@ -20,12 +20,11 @@ import { gatewayFields, pickGatewayFields } from '../../core/request/gateway-fie
 import { unknownNames } from '../../core/validation/unknown-names.ts'
 import { invalidField, nullable, oneOf, strictObject, validate } from '../../core/validation/validate.ts'
 import type { RequestSource } from '../../http/chat-handler.ts'
-import { isFields, rejectStoredState } from '../foreign-objects.ts'
+import { anyObject, isFields, open, rejectStoredState } from '../foreign-objects.ts'
 import type { ReasoningSeal } from '../reasoning-seal.ts'
-import { anyObject, content, readContents, toList, withJsonNames } from './contents.ts'
+import { content, readContents, toList, withJsonNames } from './contents.ts'
 import { jsonSchema, readGeminiTools, toolFields, webTools } from './tools.ts'
 
-const open = { additionalProperties: true }
 const shared = chatRequestFields(true)
 const wireName = Type.String({ maxLength: 64 })
 const penalty = nullable(Type.Number({ minimum: -2, maximum: 2 }))

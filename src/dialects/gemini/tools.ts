@@ -5,10 +5,7 @@ import type { ReadValues } from '../../core/chat/request-texts.ts'
 import { maximumTools } from '../../core/request/chat-request.ts'
 import { bodyText } from '../../core/request/part-schemas.ts'
 import { invalidField, nullable, oneOf } from '../../core/validation/validate.ts'
-import { type Fields, isFields } from '../foreign-objects.ts'
-import { anyObject } from './contents.ts'
-
-const open = { additionalProperties: true }
+import { anyObject, type Fields, isFields, open } from '../foreign-objects.ts'
 
 const declaration = Type.Object(
   {

@@ -18,14 +18,19 @@ import { bodyText } from '../../core/request/part-schemas.ts'
 import { promptCacheKey } from '../../core/request/tags.ts'
 import { invalidField, nullable, oneOf, validate } from '../../core/validation/validate.ts'
 import type { RequestSource } from '../../http/chat-handler.ts'
-import { readPreferences, refuseForeignObjects, rejectStoredState, withPreferences } from '../foreign-objects.ts'
+import {
+  anyObject,
+  open,
+  readPreferences,
+  refuseForeignObjects,
+  rejectStoredState,
+  withPreferences,
+} from '../foreign-objects.ts'
 import type { ReasoningSeal } from '../reasoning-seal.ts'
 import { isBlockFields, publicUrl } from './blocks.ts'
 import { readConversation } from './conversation.ts'
 import { readMessagesTools } from './tools.ts'
 
-const open = { additionalProperties: true }
-const anyObject = Type.Object({}, open)
 const block = Type.Object({ type: Type.String({ minLength: 1, maxLength: 128 }) }, open)
 const content = Type.Union([bodyText, Type.Array(block)])
 /** 0 writes the prompt into Anthropic's cache without an output. */

@@ -5,6 +5,7 @@ import type { ChatEndpoint, ChatRouteDeps } from '../../http/chat-handler.ts'
 import { chatRoute } from '../../http/chat-route-docs.ts'
 import { policies, withRouteDocs } from '../../http/route-docs.ts'
 import { count, errorFields, id, modelName, namedSchema, orNull, shownCostFields, text } from '../../http/schemas.ts'
+import { anyObject } from '../foreign-objects.ts'
 import { createTokenCounter, type TokenCounterDeps } from '../token-counter.ts'
 import { getMessagesStatus, messagesErrorTypes, messagesRefusal } from './errors.ts'
 import { type MessageStyle, messageBody } from './reply.ts'
@@ -151,7 +152,7 @@ const counts = {
   inference_geo: Type.Optional(text('global')),
   speed: Type.Optional(text('standard')),
   server_tool_use: Type.Optional(Type.Record(Type.String(), count)),
-  iterations: Type.Optional(Type.Array(Type.Object({}, { additionalProperties: true }))),
+  iterations: Type.Optional(Type.Array(anyObject)),
 }
 
 const usage = namedSchema('MessagesUsage', {
@@ -159,9 +160,6 @@ const usage = namedSchema('MessagesUsage', {
   output_tokens_details: strictObject({ thinking_tokens: count }),
   ...shownCostFields,
 })
-
-/** Anthropic's own fields, which pass unchanged. */
-const ownFields = Type.Object({}, { additionalProperties: true })
 
 const base = {
   id: text('msg_4f1'),
@@ -176,8 +174,8 @@ const messageShape = namedSchema('MessagesReply', {
   content: Type.Array(contentBlock),
   ...ending,
   usage,
-  container: Type.Optional(orNull(ownFields)),
-  context_management: Type.Optional(ownFields),
+  container: Type.Optional(orNull(anyObject)),
+  context_management: Type.Optional(anyObject),
 })
 
 /** An error of this API. Errors of Anthropic about a request keep Anthropic's text. */
@@ -188,7 +186,6 @@ const messagesErrorShape = namedSchema('MessagesError', {
 })
 
 const index = Type.Integer({ minimum: 0, examples: [0] })
-const anyObject = Type.Object({}, { additionalProperties: true })
 
 /** One event of the stream; its `event:` line has the same name as `type`. */
 const messageEventShape = Type.Union(
@@ -210,9 +207,9 @@ const messageEventShape = Type.Union(
     strictObject({ type: Type.Literal('content_block_stop'), index }),
     strictObject({
       type: Type.Literal('message_delta'),
-      delta: strictObject({ ...ending, container: orNull(ownFields) }),
+      delta: strictObject({ ...ending, container: orNull(anyObject) }),
       usage,
-      context_management: Type.Optional(ownFields),
+      context_management: Type.Optional(anyObject),
     }),
     strictObject({ type: Type.Literal('message_stop') }),
     messagesErrorShape,

@@ -8,7 +8,7 @@ import { bodyText, callId } from '../../core/request/part-schemas.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import { invalidField, nullable, oneOf } from '../../core/validation/validate.ts'
 import { customArguments } from '../custom-tools.ts'
-import { checkerAt, type Fields, isFields, textOrNull } from '../foreign-objects.ts'
+import { checkerAt, type Fields, isFields, open, textOrNull } from '../foreign-objects.ts'
 import type { ReasoningOpener } from '../reasoning-seal.ts'
 import { withCarriedItems } from './carried-items.ts'
 import { isTextPart, nativeItem, readParts, textIn } from './parts.ts'
@@ -31,7 +31,6 @@ export type ReadInput = {
   readonly endsWithText: boolean
 }
 
-const open = { additionalProperties: true }
 const itemName = Type.String({ minLength: 1, maxLength: 256 })
 const checkMessage = checkerAt(Type.Object({ role: oneOf(['user', 'assistant', 'system', 'developer']) }, open))
 const checkCall = checkerAt(

@@ -6,9 +6,8 @@ import { isTokenPricedTool } from '../../core/chat/tool-definitions.ts'
 import { fetchable } from '../../core/request/parse-messages.ts'
 import { bodyText, imageAddress } from '../../core/request/part-schemas.ts'
 import { invalidField, nullable, oneOf } from '../../core/validation/validate.ts'
-import { checkerAt, type Fields, isFields, textOrNull } from '../foreign-objects.ts'
+import { checkerAt, type Fields, isFields, open, textOrNull } from '../foreign-objects.ts'
 
-const open = { additionalProperties: true }
 const checkText = checkerAt(Type.Object({ text: bodyText }, open))
 const checkRefusal = checkerAt(Type.Object({ refusal: bodyText }, open))
 const checkImage = checkerAt(

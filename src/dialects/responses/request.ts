@@ -13,8 +13,10 @@ import { promptCacheKey } from '../../core/request/tags.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import { invalidField, nullable, oneOf, validate } from '../../core/validation/validate.ts'
 import {
+  anyObject,
   type Fields,
   isFields,
+  open,
   readPreferences,
   refuseForeignObjects,
   rejectStoredState,
@@ -26,8 +28,6 @@ import { maximumItems, type ReadInput, readInputItems } from './items.ts'
 import { textIn } from './parts.ts'
 import { chooseTools, type DeclaredTools, maximumDeclaredTools, readTools, type ToolOrigin } from './tools.ts'
 
-const open = { additionalProperties: true }
-const anyObject = Type.Object({}, open)
 const shared = chatRequestFields(true)
 
 const format = Type.Union([

@@ -11,6 +11,7 @@ import { chatErrors, chatRoute } from '../../http/chat-route-docs.ts'
 import { errorResponse } from '../../http/error-response.ts'
 import { policies, withRouteDocs } from '../../http/route-docs.ts'
 import { count, modelName, namedSchema, orNull, shownCostFields, text } from '../../http/schemas.ts'
+import { anyObject } from '../foreign-objects.ts'
 import type { ReasoningSeal } from '../reasoning-seal.ts'
 import { createTokenCounter, type TokenCounterDeps } from '../token-counter.ts'
 import { responseBody } from './reply.ts'
@@ -19,7 +20,6 @@ import { responsesStream } from './stream.ts'
 
 /** Schemas of Responses API responses, as JSON and as a stream. `usage` also has the cost. */
 
-const anything = Type.Object({}, { additionalProperties: true })
 const responseId = Type.String({ examples: ['resp_5f0c1b7ae94d42d8'] })
 const itemId = Type.String({ examples: ['msg_5f0c1b7ae94d42d80000'] })
 const status = oneOf(['in_progress', 'completed', 'incomplete'])
@@ -37,10 +37,10 @@ const part = Type.Union([
   strictObject({
     type: Type.Literal('output_text'),
     text: text('The sky scatters blue light most.'),
-    annotations: Type.Array(anything, {
+    annotations: Type.Array(anyObject, {
       description: 'sources that the model received from the gateway, or that its provider cites',
     }),
-    logprobs: Type.Array(anything),
+    logprobs: Type.Array(anyObject),
   }),
   strictObject({ type: Type.Literal('refusal'), refusal: Type.String() }),
 ])
@@ -70,7 +70,7 @@ const outputItemShape = Type.Union(
     }),
     strictObject({ ...called, type: Type.Literal('function_call'), arguments: text('{"city":"Oslo"}') }),
     strictObject({ ...called, type: Type.Literal('custom_tool_call'), input: Type.String() }),
-    anything,
+    anyObject,
   ],
   { title: 'OutputItem' },
 )
@@ -87,7 +87,7 @@ const responseShape = namedSchema('Response', {
   model: modelName,
   output: Type.Array(outputItemShape),
   usage: orNull(responseUsageShape),
-  instructions: orNull(Type.Union([Type.String(), Type.Array(anything)])),
+  instructions: orNull(Type.Union([Type.String(), Type.Array(anyObject)])),
   max_output_tokens: orNull(count),
   max_tool_calls: orNull(count),
   parallel_tool_calls: Type.Boolean(),
@@ -98,9 +98,9 @@ const responseShape = namedSchema('Response', {
   service_tier: text('default', 'as OpenAI reports it, `default` for other providers'),
   store: Type.Literal(false),
   temperature: Type.Number(),
-  text: anything,
-  tool_choice: Type.Union([Type.String(), anything]),
-  tools: Type.Array(anything),
+  text: anyObject,
+  tool_choice: Type.Union([Type.String(), anyObject]),
+  tools: Type.Array(anyObject),
   top_logprobs: count,
   top_p: Type.Number(),
   truncation: Type.Literal('disabled'),

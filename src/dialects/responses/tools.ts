@@ -8,7 +8,7 @@ import { flatToolName, implicitNamespace, isTokenPricedTool } from '../../core/c
 import { bodyText } from '../../core/request/part-schemas.ts'
 import { invalidField, nullable, oneOf } from '../../core/validation/validate.ts'
 import { customParameters, grammarText, joinedTexts } from '../custom-tools.ts'
-import { checkerAt, type Fields, isFields } from '../foreign-objects.ts'
+import { anyObject, checkerAt, type Fields, isFields, open } from '../foreign-objects.ts'
 
 /** The declaration of a tool by the client, whose form its calls must have. */
 export type ToolOrigin = {
@@ -36,10 +36,8 @@ export type ToolList = { readonly tools: readonly unknown[]; readonly place: str
 /** Maximum number of tools per request, with members of namespaces. */
 export const maximumDeclaredTools = 1024
 
-const open = { additionalProperties: true }
 const name = Type.String({ minLength: 1, maxLength: 256 })
 const description = nullable(bodyText)
-const anyObject = Type.Object({}, open)
 
 const checkFunction = checkerAt(
   Type.Object(

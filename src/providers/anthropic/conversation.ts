@@ -23,7 +23,7 @@ export function anthropicTurnsFor(messages: readonly Message[], prefill: boolean
 }
 
 function blockWriter(): PartWriter<Json> {
-  const unique = uniqueNames()
+  const callId = wireCallIds()
   return {
     text: textBlock,
     image: url => ({ type: 'image', source: imageSource(url) }),
@@ -37,9 +37,7 @@ function blockWriter(): PartWriter<Json> {
     mark: withMark,
     exchange(exchange) {
       const { call } = exchange
-      // IDs are unique per request here; other providers' IDs contain `:` or `|`, are longer, or repeat.
-      const clean = wireName(call.id)
-      const id = unique(clean, count => `${clean.slice(0, 63 - String(count).length)}_${count}`)
+      const id = callId(call.id)
       const use = { type: 'tool_use', id, name: call.name, input: objectIn(call.arguments) ?? {} }
       return [use, { type: 'tool_result', tool_use_id: id, ...getResult(exchange) }]
     },
@@ -66,11 +64,20 @@ export function wireName(name: string): string {
   return name.slice(0, 64).replace(/[^a-zA-Z0-9_-]/g, '_') || 'unnamed'
 }
 
+/** Returns a source of IDs of calls, unique per request: other providers' IDs contain `:` or `|`, are longer, or repeat. */
+export function wireCallIds(): (id: string) => string {
+  const unique = uniqueNames()
+  return id => {
+    const clean = wireName(id)
+    return unique(clean, count => `${clean.slice(0, 63 - String(count).length)}_${count}`)
+  }
+}
+
 function documentSource(url: string): Json {
   return { type: 'base64', media_type: 'application/pdf', data: inlineImage(url)?.data ?? '' }
 }
 
-const imageTypes: ReadonlyMap<string, string> = new Map([
+export const imageTypes: ReadonlyMap<string, string> = new Map([
   ['image/jpeg', 'image/jpeg'],
   ['image/jpg', 'image/jpeg'],
   ['image/png', 'image/png'],

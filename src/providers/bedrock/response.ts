@@ -73,8 +73,6 @@ export class ConverseReader implements StreamReader {
     return null
   }
 
-  repeat(): void {}
-
   whole(body: unknown, sink: AnswerSink): void {
     const { output, stopReason, usage } = record(body)
     const { content } = record(record(output).message)

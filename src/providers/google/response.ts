@@ -104,8 +104,6 @@ export class GoogleReader implements StreamReader {
     return null
   }
 
-  repeat(): void {}
-
   finish(sink: AnswerSink): void {
     this.end(this.wanted, sink)
   }

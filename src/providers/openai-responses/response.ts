@@ -35,8 +35,6 @@ export class ResponsesReader implements StreamReader {
     return null
   }
 
-  repeat(): void {}
-
   finish(): void {}
 
   whole(body: unknown, sink: AnswerSink): void {
