@@ -28,15 +28,16 @@ export function cacheControl(mark: CacheMark): Json {
 }
 
 /** Returns the prompt with the marks to send. */
-export function withPromptMarks(prompt: Prompt, automatic: AutomaticCacheMarks | null): MarkedPrompt {
-  const { messages, tools } = prompt
+export function withPromptMarks({ messages, tools }: Prompt, automatic: AutomaticCacheMarks | null): MarkedPrompt {
+  if (automatic === null && !tools.some(isMarked) && !messages.some(isMarked))
+    return { messages, tools, droppedMarks: [] }
   const system = messages.filter(message => message.role === 'system')
   const turns = turnsIn(messages)
   const inOrder: readonly Markable[] = [...tools, ...system, ...turns.flatMap(({ parts }) => parts)]
-  const own = inOrder.filter(({ cache }) => cache !== undefined)
+  const own = inOrder.filter(isMarked)
   const set = own.length > 0 || automatic === null ? null : ends(tools, system, turns, automatic)
   const kept = new Set(set ?? own.slice(-maximumMarks))
-  if (set === null && kept.size === own.length) return { ...prompt, droppedMarks: [] }
+  if (set === null && kept.size === own.length) return { messages, tools, droppedMarks: [] }
   const marked = <Block extends Markable>(block: Block): Block => {
     const cache = kept.has(block) ? (block.cache ?? '5m') : undefined
     return cache === block.cache ? block : { ...block, cache }
@@ -48,6 +49,10 @@ export function withPromptMarks(prompt: Prompt, automatic: AutomaticCacheMarks |
     tools: tools.map(marked),
     droppedMarks: kept.size < own.length ? ['cache_control'] : [],
   }
+}
+
+function isMarked(block: Message | Markable): boolean {
+  return 'content' in block ? block.content.some(isMarked) : block.cache !== undefined
 }
 
 /**

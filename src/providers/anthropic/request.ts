@@ -141,9 +141,10 @@ const passedFields = ['top_k', 'service_tier']
 
 function translatedBody(asked: AdapterRequest): Translation {
   const { model, outputCap, stream } = asked
-  const { droppedMarks, ...prompt } = withPromptMarks(asked.request, asked.cacheMarks ?? null)
-  const request = { ...asked.request, ...prompt }
-  const question = { ...asked, request }
+  const { messages, tools: markedTools, droppedMarks } = withPromptMarks(asked.request, asked.cacheMarks ?? null)
+  const isMarked = messages !== asked.request.messages
+  const request = isMarked ? { ...asked.request, messages, tools: markedTools } : asked.request
+  const question = isMarked ? { ...asked, request } : asked
   const rules = model.parameters
   const json = jsonAnswerFor(question)
   const { tools, choice: wantedChoice } = toolsFor(question, json)
