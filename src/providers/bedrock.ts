@@ -30,7 +30,7 @@ import {
   nearestEffort,
   nonEmpty,
   parametersFor,
-  wordless,
+  rulesOfOthers,
 } from './parameters.ts'
 import type { Access, AdapterRequest, AnswerSink, Provider, StreamReader } from './provider.ts'
 import type { ServerSentEvent } from './sse.ts'
@@ -43,7 +43,7 @@ function toConverseBody({ request, model, outputCap }: AdapterRequest): {
   const rules = model.parameters
   const effort = request.reasoningEffort === null ? null : nearestEffort(request.reasoningEffort, rules.efforts)
   const thinks = effort !== null && effort !== 'none'
-  const parameters = parametersFor(request, { ...rules, ...wordless }, thinks)
+  const parameters = parametersFor(request, rulesOfOthers(rules), thinks)
   const { dropped } = parameters
   if (request.reasoningEffort !== null && effort === null) dropped.add('reasoning_effort')
   if (request.parallelToolCalls !== null && request.tools.length > 0) dropped.add('parallel_tool_calls')

@@ -7,6 +7,7 @@ import {
   type ToolChoice,
 } from '../core/chat/chat.ts'
 import type { ParameterRules } from '../core/models/models.ts'
+import { remembered } from '../core/text/recent-map.ts'
 
 const parameterNames = [
   'n',
@@ -46,7 +47,7 @@ export function droppedNames(
 ): readonly string[] {
   const sameFormOnly = source?.sameFormOnly ?? none
   if (dropped.size === 0 && extras.length === 0 && sameFormOnly.length === 0) return none
-  const ours: readonly string[] = parameterNames.filter(name => dropped.has(name))
+  const ours: readonly string[] = dropped.size === 0 ? none : parameterNames.filter(name => dropped.has(name))
   const own = [...new Set([...extras, ...sameFormOnly])].filter(name => toldName.test(name))
   return [...ours, ...own].slice(0, maximumToldNames)
 }
@@ -84,13 +85,16 @@ export function parametersFor(request: ChatRequest, rules: ParameterRules, think
 }
 
 /** What forms other than OpenAI's and Google's lack for all models. */
-export const wordless = {
+const wordless = {
   penalties: false,
   seed: false,
   logitBias: false,
   logprobs: false,
   maximumChoices: 1,
 } satisfies Partial<ParameterRules>
+
+/** Returns a model's rules within what those forms have. */
+export const rulesOfOthers = remembered((rules: ParameterRules): ParameterRules => ({ ...rules, ...wordless }))
 
 /** Returns the value if accepted, else records it as dropped. Null = not requested. */
 function ifTaken<T>(dropped: DroppedNames, name: ParameterName, value: T | null, taken: boolean): T | undefined {

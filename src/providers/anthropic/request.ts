@@ -2,11 +2,12 @@ import type { Message, SourceBody, Tool, ToolChoice } from '../../core/chat/chat
 import { isSendableField } from '../../core/chat/provider-features.ts'
 import { isDemanding } from '../../core/chat/tool-definitions.ts'
 import type { Model } from '../../core/models/models.ts'
+import { remembered } from '../../core/text/recent-map.ts'
 import { calledNames, isVisible } from '../conversation-steps.ts'
 import { sortExtras } from '../extras.ts'
 import { encoded, type Json } from '../json.ts'
 import { withPromptMarks } from '../marked-prompt.ts'
-import { callInstruction, droppedNames, mayForce, nonEmpty, parametersFor, wordless } from '../parameters.ts'
+import { callInstruction, droppedNames, mayForce, nonEmpty, parametersFor, rulesOfOthers } from '../parameters.ts'
 import type { Access, AdapterRequest, ProviderRequest } from '../provider.ts'
 import { anthropicTurnsFor, textBlock, withMark } from './conversation.ts'
 import { type Reasoning, reasoningFor } from './reasoning.ts'
@@ -118,9 +119,8 @@ export function toAnthropicList(access: Access) {
   return { url: `${getOrigin(access)}/v1/models`, headers: headersFor(access, null) }
 }
 
-function getOrigin({ baseUrl }: Access): string {
-  return baseUrl.replace(/\/+$/, '').replace(/\/v1$/, '')
-}
+/** Remembered, since a server's URL does not change while the gateway runs. */
+const getOrigin = remembered(({ baseUrl }: Access): string => baseUrl.replace(/\/+$/, '').replace(/\/v1$/, ''))
 
 /** A beta's header goes with its fields: one without the other is refused. */
 function headersFor({ apiKey }: Access, source: SourceBody | null): ProviderRequest['headers'] {
@@ -152,7 +152,7 @@ function translatedBody(asked: AdapterRequest): Translation {
   const thinks = reasoning.thinking !== null && reasoning.thinking.type !== 'disabled'
   const unforced = isForced(wantedChoice) && !mayForce(rules, thinks)
   const choice = unforced ? { ...wantedChoice, type: 'auto', name: undefined } : wantedChoice
-  const parameters = parametersFor(request, { ...rules, ...wordless }, thinks)
+  const parameters = parametersFor(request, rulesOfOthers(rules), thinks)
   const stops = parameters.stops?.filter(isVisible) ?? []
   const lines = [...jsonLines(json), ...(unforced ? [callInstruction(wantedChoice.name)] : [])]
   const samples = rules.sampling === 'accepted' || (!thinks && rules.sampling === 'accepted_when_thinking_disabled')
@@ -181,7 +181,7 @@ function translatedBody(asked: AdapterRequest): Translation {
     ...extras.sent,
   }
 
-  const dropped = new Set(parameters.dropped)
+  const { dropped } = parameters
   if (stops.length < (parameters.stops?.length ?? 0)) dropped.add('stop')
   if (unforced) dropped.add(json.kind === 'tool' ? 'response_format' : 'tool_choice')
   if (request.tools.length === 0 && isDemanding(request.toolChoice)) dropped.add('tool_choice')

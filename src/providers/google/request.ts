@@ -216,7 +216,7 @@ function translated({ request, model, outputCap }: AdapterRequest) {
     }
   }
 
-  const dropped = new Set(parameters.dropped)
+  const { dropped } = parameters
   if (isDemanding(request.toolChoice) && calling?.mode !== 'ANY') dropped.add('tool_choice')
   if (request.parallelToolCalls === false && request.tools.length > 0) dropped.add('parallel_tool_calls')
   if (isLesser(request.responseFormat.type, format)) dropped.add('response_format')
