@@ -46,6 +46,28 @@ function set(bits: Int32Array, bit: number): void {
   bits[bit >> 5] = (bits[bit >> 5] ?? 0) | (1 << (bit & 31))
 }
 
+/** How far letters were followed: their hash, and the position behind them. */
+export const followed = { hash: emptyWord, at: 0 }
+
+/** Follows letters on to where an entry ends, and returns its meaning; 0 = no entry goes on so. */
+export function followLetters(table: WordTable, letters: Uint16Array, end: number): number {
+  const { prefixes, wholes, hashes, means } = table
+  let { hash, at } = followed
+  while (at < end) {
+    hash = Math.imul(hash ^ (letters[at++] ?? 0), hashPrime)
+    const bit = hash >>> (32 - prefixBits)
+    const mask = 1 << (bit & 31)
+    if (((prefixes[bit >> 5] ?? 0) & mask) === 0) return 0
+    if (((wholes[bit >> 5] ?? 0) & mask) === 0) continue
+    const meaning = means[findPlace(hashes, hash)] ?? 0
+    if (meaning === 0) continue
+    followed.hash = hash
+    followed.at = at
+    return meaning
+  }
+  return 0
+}
+
 /** Returns the meaning of a hash; 0 = entries only begin so, −1 = none does. */
 export function followWord({ prefixes, wholes, hashes, means }: WordTable, hash: number): number {
   const bit = hash >>> (32 - prefixBits)

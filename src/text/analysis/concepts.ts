@@ -1,5 +1,6 @@
 import type { QueryType } from '../../core/chat/chat.ts'
-import type { FeatureReader, Features } from './features.ts'
+import { enterWordList, findLists } from '../hash-table.ts'
+import { type FeatureReader, type Features, maximumWords } from './features.ts'
 import words from './lexicon/concepts.json'
 
 /**
@@ -32,8 +33,6 @@ export type ConceptCounts = {
 }
 
 const maximumFound = 1024
-const sieveSize = 1 << 16
-const sieveMask = sieveSize - 1
 const none = new Uint8Array(0)
 
 /**
@@ -41,13 +40,14 @@ const none = new Uint8Array(0)
  * receive.
  */
 export function createConceptReader(read: FeatureReader): (features: Features) => ConceptCounts {
-  const { entries, sieve } = tables(read)
+  const { entries, asWord, asFirst, asStem } = tables(read)
   const found = new Uint8Array(maximumFound)
   const at = new Uint16Array(maximumFound)
   const times = new Uint16Array(concepts.length)
+  const listsOfStems = new Uint16Array(maximumWords)
   let count = 0
 
-  /** Notes the concepts of a key that the sieve lets pass. */
+  /** Notes the concepts of a key. */
   const note = (key: number, place: number): void => {
     const numbers = entries.get(key) ?? none
     for (let value = 0; value < numbers.length && count < maximumFound; value++) {
@@ -58,16 +58,16 @@ export function createConceptReader(read: FeatureReader): (features: Features) =
     }
   }
 
-  return ({ count: all, words, stems }) => {
+  return ({ count: all, words, lists, stems }) => {
     count = 0
     times.fill(0)
+    findLists(stems, all, listsOfStems)
     for (let place = 0; place < all && count < maximumFound; place++) {
       const word = words[place] ?? 0
-      const kinds = sieve[word & sieveMask] ?? 0
+      const kinds = lists[place] ?? 0
       if ((kinds & asWord) !== 0) note(word, place)
       if ((kinds & asFirst) !== 0 && place + 1 < all) note(wordPair(word, words[place + 1] ?? 0), place)
-      const stem = (stems[place] ?? 0) ^ stemSalt
-      if (((sieve[stem & sieveMask] ?? 0) & asStem) !== 0) note(stem, place)
+      if (((listsOfStems[place] ?? 0) & asStem) !== 0) note((stems[place] ?? 0) ^ stemSalt, place)
     }
     return { count, found, at, times }
   }
@@ -81,20 +81,14 @@ export function wordPair(first: number, second: number): number {
 /** Separates `word*` from `word`, since the stem of a short word is the word itself. */
 const stemSalt = 0x3c6ef372
 
-// One sieve bit per kind of entry: a key with these low bits may be an entry of this kind, or begin one.
-const asWord = 1
-/** The first word of a pair. */
-const asFirst = 2
-const asStem = 4
-
-/** Returns the lexicon by key, built with the same reader whose hashes are looked up. */
+/** Returns the lexicon by key, built with the same reader whose hashes are looked up, and the lists of its words. */
 function tables(read: FeatureReader) {
   const entries = new Map<number, Uint8Array>()
-  const sieve = new Uint8Array(sieveSize)
-  const put = (key: number, kind: number, number: number, sifted = key) => {
+  const [asWord, asFirst, asStem] = [new Set<number>(), new Set<number>(), new Set<number>()]
+  const put = (list: Set<number>, hash: number, number: number, key = hash) => {
     const numbers = entries.get(key | 0) ?? none
     if (!numbers.includes(number)) entries.set(key | 0, Uint8Array.of(...numbers, number))
-    sieve[sifted & sieveMask] = (sieve[sifted & sieveMask] ?? 0) | kind
+    list.add(hash)
   }
   for (const [number, concept] of concepts.entries()) {
     for (const entry of lexicon[concept].join(' ').split(' ')) {
@@ -102,12 +96,18 @@ function tables(read: FeatureReader) {
       // are entries too.
       const { count, words, stems } = read(`x ${entry.replace('*', '')}`)
       const [first = 0, second = 0] = [words[1] ?? 0, words[2] ?? 0]
-      if (entry.endsWith('*')) put((stems[1] ?? 0) ^ stemSalt, asStem, number)
-      else if (count === 2) put(first, asWord, number)
-      else put(wordPair(first, second), asFirst, number, first)
+      const stem = stems[1] ?? 0
+      if (entry.endsWith('*')) put(asStem, stem, number, stem ^ stemSalt)
+      else if (count === 2) put(asWord, first, number)
+      else put(asFirst, first, number, wordPair(first, second))
     }
   }
-  return { entries, sieve }
+  return {
+    entries,
+    asWord: enterWordList('concept', asWord),
+    asFirst: enterWordList('conceptPair', asFirst),
+    asStem: enterWordList('conceptStem', asStem),
+  }
 }
 
 /**

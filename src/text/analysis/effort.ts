@@ -5,7 +5,15 @@
  */
 
 import { type DifficultySignal, difficultySignals } from '../dry-run-names.ts'
-import { addFeature, createSlots, decodeWeights, deduplicate, type Slots, type StoredWeights } from './feature-slots.ts'
+import {
+  addFeature,
+  addSteps,
+  createSlots,
+  decodeWeights,
+  deduplicate,
+  type Slots,
+  type StoredWeights,
+} from './feature-slots.ts'
 import { type Features, getHash, getSlot } from './features.ts'
 import { type Notions, taskNotions } from './notions.ts'
 import { courtesyLetters, courtesyWords } from './quality-gain.ts'
@@ -60,11 +68,11 @@ const firstNotion = 4
 const earlyNotion = 5
 const stem = 6
 const firstStem = 7
-const length = 8
-const letters = 9
-const symbol = 10
-const number = 11
-const longWords = 12
+const length = { salt: 8, value: 0.15 }
+const letters = { salt: 9, value: 0.5 }
+const symbol = { salt: 10, value: 0.5 }
+const number = { salt: 11, value: 0.5 }
+const longWords = { salt: 12, value: 0.5 }
 /** Words of this length are rare in conversation and common in work. */
 const longWord = 9
 
@@ -84,7 +92,8 @@ export function fillEffortSlots(slots: EffortSlots, features: Features, { found,
   const start = courtesyWords(features)
   const words = features.count - start
   slots.count = 0
-  note(slots, 0, always, 1, shape)
+  slots.signals.fill(shape)
+  addFeature(slots, 0, always, 1)
 
   times.fill(0)
   for (let at = 0; at < notionCount; at++) {
@@ -101,22 +110,25 @@ export function fillEffortSlots(slots: EffortSlots, features: Features, { found,
   const last = Math.min(features.count, effortWords)
   // The more words there are, the less each one counts.
   const volume = 4.5 / Math.sqrt(Math.max(8, last - start))
-  for (let at = start; at < last; at++) note(slots, stems[at] ?? 0, stem, volume, wording)
+  const { places, values, signals } = slots
+  for (let at = start; at < last; at++) {
+    signals[slots.count] = wording
+    places[slots.count] = (stems[at] ?? 0) ^ stem
+    values[slots.count++] = volume
+  }
   if (words > 0) note(slots, stems[start] ?? 0, firstStem, 1, wording)
 
-  const lengthSteps = Math.min(14, Math.floor(2 * Math.log2(words + 1)))
-  for (let step = 0; step <= lengthSteps; step++) note(slots, step, length, 0.15, shape)
+  addSteps(slots, length, 0, Math.min(14, Math.floor(2 * Math.log2(words + 1))))
   const meanLetters = (features.letters - courtesyLetters(features, start)) / Math.max(1, words)
-  const letterSteps = Math.min(8, Math.floor(2 * (meanLetters - 3)))
-  for (let step = 0; step <= letterSteps; step++) note(slots, step, letters, 0.5, shape)
-  const longSteps = Math.min(8, Math.floor((16 * longCount(features, start, last)) / Math.max(1, last - start)))
-  for (let step = 0; step <= longSteps; step++) note(slots, step, longWords, 0.5, shape)
+  addSteps(slots, letters, 0, Math.min(8, Math.floor(2 * (meanLetters - 3))))
+  const longSixteenths = (16 * longCount(features, start, last)) / Math.max(1, last - start)
+  addSteps(slots, longWords, 0, Math.min(8, Math.floor(longSixteenths)))
   for (const mark of marks) {
     const often = Math.min(mostMarks, symbols[mark] ?? 0)
-    for (let step = 1; step <= often; step++) note(slots, 8 * mark + step, symbol, 0.5, shape)
+    if (often > 0) addSteps(slots, symbol, 8 * mark + 1, 8 * mark + often)
   }
-  for (let step = 1; step <= Math.min(3, numbers); step++) note(slots, step, number, 0.5, shape)
-  deduplicate(slots, slots.signals)
+  addSteps(slots, number, 1, Math.min(3, numbers))
+  deduplicate(slots, signals)
 }
 
 /** Returns the number of words with at least `longWord` letters. */

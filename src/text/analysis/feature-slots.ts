@@ -36,6 +36,20 @@ export function addFeature(slots: Slots, hash: number, salt: number, value: numb
   slots.count++
 }
 
+/** A sort of features: what keeps it apart from others in the table, and the value of each. */
+export type FeatureSort = { readonly salt: number; readonly value: number }
+
+/** Adds a feature for each number from `first` to `last`: the linear model of a step function. */
+export function addSteps(slots: Slots, { salt, value }: FeatureSort, first: number, last: number): void {
+  const { places, values } = slots
+  let { count } = slots
+  for (let step = first; step <= last; step++) {
+    places[count] = step ^ salt
+    values[count++] = value
+  }
+  slots.count = count
+}
+
 /** Converts the added hashes to slots, and keeps the first entry of each, with its mark if there are any. */
 export function deduplicate(slots: Slots, marks?: Uint8Array): void {
   const { places, values, kept, count, bits } = slots

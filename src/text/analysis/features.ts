@@ -5,6 +5,7 @@
  * reading.
  */
 
+import { findLists } from '../hash-table.ts'
 import vocabulary from './lexicon/cues.json'
 
 export type Features = {
@@ -15,6 +16,8 @@ export type Features = {
    * slow to look up.
    */
   readonly words: Int32Array
+  /** The lists that have each word (`enterWordList`), one bit each. */
+  readonly lists: Uint16Array
   /** Hashes of the first five letters (or the whole shorter word), which inflected forms share. */
   readonly stems: Int32Array
   /** Count of each ASCII punctuation character and line feed, by code. */
@@ -63,6 +66,7 @@ const halfStop = 32
  */
 export function createFeatureReader(): FeatureReader {
   const words = new Int32Array(maximumWords)
+  const lists = new Uint16Array(maximumWords)
   const stems = new Int32Array(maximumWords)
   const symbols = new Uint16Array(128)
   const breaks = new Uint16Array(maximumWords + 1)
@@ -157,9 +161,11 @@ export function createFeatureReader(): FeatureReader {
       stems[count] = (hashes[Math.min(end, start + stemLetters) - 1] ?? 0) ^ lengthSalt
       count++
     }
+    findLists(words, count, lists)
     return {
       count,
       words,
+      lists,
       stems,
       symbols,
       digits,
@@ -211,18 +217,6 @@ export function getHash(word: string): number {
   let hash = hashStart | 0
   for (let at = 0; at < word.length; at++) hash = Math.imul(hash ^ word.charCodeAt(at), hashPrime)
   return hash
-}
-
-export const featureSieveSize = 8_192
-
-/**
- * Returns a sieve for a small table, which skips the look-up for most words: 0 at the low bits of a hash = not in the
- * table.
- */
-export function getSieve(hashes: Iterable<number>): Uint8Array {
-  const sieve = new Uint8Array(featureSieveSize)
-  for (const hash of hashes) sieve[hash & (featureSieveSize - 1)] = 1
-  return sieve
 }
 
 /** Returns the slot of a feature in a table of 2^`bits` weights; `salt` separates the kinds of features. */

@@ -2,6 +2,7 @@ import { queryTypes } from '../../core/chat/chat.ts'
 import { type ConceptCounts, concepts, wordPair } from './concepts.ts'
 import {
   addFeature,
+  addSteps,
   createSlots,
   decodeWeights,
   deduplicate,
@@ -62,7 +63,7 @@ const place = getSalt(5)
 const openingPair = getSalt(6)
 const closing = getSalt(7)
 const symbol = getSalt(8)
-const lengthStep = getSalt(9)
+const lengthStep = { salt: getSalt(9), value: 0.3 }
 const concept = getSalt(10)
 const conceptFirst = getSalt(11)
 const conceptPair = getSalt(12)
@@ -91,8 +92,7 @@ export function fillFreshnessSlots(slots: Slots, features: Features, meaning: Co
   }
   if (count > 1) addFeature(slots, wordPair(words[0] ?? 0, words[1] ?? 0), openingPair, 1)
   for (const code of tellingSymbols) if ((symbols[code] ?? 0) > 0) addFeature(slots, code, symbol, 0.5)
-  const steps = Math.min(10, Math.floor(2 * Math.log2(features.count + 1)))
-  for (let step = 0; step <= steps; step++) addFeature(slots, step, lengthStep, 0.3)
+  addSteps(slots, lengthStep, 0, Math.min(10, Math.floor(2 * Math.log2(features.count + 1))))
   addConcepts(slots, meaning)
   deduplicate(slots)
 }

@@ -1,5 +1,6 @@
+import { enterWordList } from '../hash-table.ts'
 import { withoutAddresses } from './extract-urls.ts'
-import { type FeatureReader, type Features, featureSieveSize, getHash, getSieve } from './features.ts'
+import { type FeatureReader, type Features, getHash } from './features.ts'
 import words from './lexicon/languages.json'
 
 /** Language unknown: too little text, or no script and no word that indicates one. */
@@ -37,60 +38,35 @@ const wordsRead = 64
 
 /** Returns the language of the most frequent script in the opening, or `latin`. */
 function getScript(text: string): string {
-  const limit = Math.min(text.length, charactersRead)
-  let units = 0
-  for (let at = 0; at < limit; at++) units |= text.charCodeAt(at)
-  if (units < latinEnd) return hasLatin(text, limit) ? 'latin' : undetermined
-  let latin = 0
-  let han = 0
-  let kana = 0
-  let cyrillic = 0
-  let arabic = 0
+  const counts = { latin: 0, zh: 0, ja: 0, ru: 0, ar: 0, other: 0 }
   let ukrainian = 0
   let persian = 0
-  let others = 0
   let other = ''
-  for (let at = 0; at < limit; at++) {
+  for (let at = 0; at < Math.min(text.length, charactersRead); at++) {
     const unit = text.charCodeAt(at)
-    if (unit < 0x370) {
-      if (isLatin(unit)) latin++
-    } else if (unit >= 0x400 && unit < 0x530) {
-      cyrillic++
-      if (ukrainianLetters.has(unit)) ukrainian++
-    } else if (unit >= 0x600 && unit < 0x780) {
-      arabic++
-      if (persianLetters.has(unit)) persian++
-    } else if (unit >= 0x3040 && unit < 0x3100) kana++
-    else if (unit >= 0x3400 && unit < 0xa000) han++
-    else {
-      const own = ownScripts.find(([from, to]) => unit >= from && unit < to)
-      if (own === undefined) continue
-      others++
-      other = own[2]
+    const script = getLetterScript(unit)
+    if (script === 'latin') counts.latin += isLatin(unit) ? 1 : 0
+    else if (script === 'zh' || script === 'ja' || script === 'ru' || script === 'ar') counts[script]++
+    else if (script !== 'vi' && script !== '') {
+      counts.other++
+      other = script
     }
+    if (ukrainianLetters.has(unit)) ukrainian++
+    if (persianLetters.has(unit)) persian++
   }
+  const { latin, zh, ja, ru, ar } = counts
   // An ideograph counts as three letters, since such sentences often contain Latin code and names.
-  const asian = 3 * (han + kana)
-  const most = Math.max(latin, cyrillic, arabic, asian, 2 * others)
+  const asian = 3 * (zh + ja)
+  const most = Math.max(latin, ru, ar, asian, 2 * counts.other)
   if (most === 0) return undetermined
-  if (most === asian) return 8 * kana > han ? 'ja' : 'zh'
-  if (most === 2 * others) return other
-  if (most === cyrillic) return 25 * ukrainian > cyrillic ? 'uk' : 'ru'
-  if (most === arabic) return 25 * persian > arabic ? 'fa' : 'ar'
+  if (most === asian) return 8 * ja > zh ? 'ja' : 'zh'
+  if (most === 2 * counts.other) return other
+  if (most === ru) return 25 * ukrainian > ru ? 'uk' : 'ru'
+  if (most === ar) return 25 * persian > ar ? 'fa' : 'ar'
   return 'latin'
 }
 
-/**
- * All units below are Latin letters or belong to no script. A power of two, so that a bitwise OR of such units is below
- * it too.
- */
-const latinEnd = 0x200
-
-function hasLatin(text: string, limit: number): boolean {
-  for (let at = 0; at < limit; at++) if (isLatin(text.charCodeAt(at))) return true
-  return false
-}
-
+/** True for a letter below 0x370. */
 function isLatin(unit: number): boolean {
   return unit < 0x80 ? (unit | 0x20) >= 97 && (unit | 0x20) <= 122 : unit > 0xbf
 }
@@ -98,11 +74,14 @@ function isLatin(unit: number): boolean {
 const ukrainianLetters = new Set(Array.from('іїєґІЇЄҐ', letter => letter.charCodeAt(0)))
 const persianLetters = new Set(Array.from('پچژگکی', letter => letter.charCodeAt(0)))
 
-/** Scripts used by one language, from the first unit up to but excluding the second. */
-const ownScripts: readonly (readonly [number, number, string])[] = [
+/** Scripts, from the first unit up to but excluding the second, and the first language that each suggests. */
+const scripts = [
+  [0, 0x370, 'latin'],
   [0x370, 0x400, 'el'],
+  [0x400, 0x530, 'ru'],
   [0x530, 0x590, 'hy'],
   [0x590, 0x600, 'he'],
+  [0x600, 0x780, 'ar'],
   [0x900, 0x980, 'hi'],
   [0x980, 0xa00, 'bn'],
   [0xb80, 0xc00, 'ta'],
@@ -110,8 +89,20 @@ const ownScripts: readonly (readonly [number, number, string])[] = [
   [0xe00, 0xe80, 'th'],
   [0x10a0, 0x1100, 'ka'],
   [0x1100, 0x1200, 'ko'],
+  [0x1e00, 0x1f00, 'vi'],
+  [0x3040, 0x3100, 'ja'],
+  [0x3400, 0xa000, 'zh'],
   [0xac00, 0xd7b0, 'ko'],
-]
+] as const
+
+/** By sixteen units, since scripts begin and end with such a row. */
+const scriptOfRow: (typeof scripts)[number][2][] = []
+for (const [from, to, script] of scripts) for (let row = from >> 4; row < to >> 4; row++) scriptOfRow[row] = script
+
+/** Returns the first language that the script of a unit suggests; empty = none, `latin` = many. */
+export function getLetterScript(unit: number) {
+  return scriptOfRow[unit >> 4] ?? ''
+}
 
 /**
  * `common`: the most common words of languages in Latin script; a word of several languages counts for each.
@@ -125,35 +116,37 @@ const english = languages.indexOf('en')
 /** Languages that use a word, by its signed hash, which maps look up faster. */
 type Speakers = ReadonlyMap<number, readonly number[]>
 
-const speakers = getSpeakers(words.common)
-const requesters = getSpeakers(words.requests)
+const common: Readonly<Record<string, readonly string[]>> = words.common
+const requests: Readonly<Record<string, readonly string[]>> = words.requests
+const getWords = (list: readonly string[] | undefined) => list?.join(' ').split(' ') ?? []
+const speakers = getSpeakers(languages.map(language => getWords(common[language])))
+const requesters = getSpeakers(languages.map(language => getWords(requests[language])))
 
-const borrowed: ReadonlySet<number> = new Set(words.borrowed.join(' ').split(' ').map(getHash))
+const borrowed: ReadonlySet<number> = new Set(getWords(words.borrowed).map(getHash))
 
-function getSpeakers(spoken: Readonly<Record<string, readonly string[]>>): Speakers {
+/** Returns the languages, by their index, of all words. */
+export function getSpeakers(spoken: readonly (readonly string[])[]): Speakers {
   const table = new Map<number, number[]>()
-  for (const [index, language] of languages.entries())
-    for (const word of new Set(spoken[language]?.join(' ').split(' ')))
-      table.set(getHash(word), [...(table.get(getHash(word)) ?? []), index])
+  for (const [index, own] of spoken.entries())
+    for (const hash of new Set(own.map(getHash))) table.set(hash, [...(table.get(hash) ?? []), index])
   return table
 }
 
 const noLanguages: readonly number[] = []
-const sieve = getSieve(speakers.keys())
+const spoken = enterWordList('spoken', speakers.keys())
 
 /** Votes of the current text. */
 const votes = new Float64Array(languages.length)
 
 function latinLanguage(features: Features): string {
-  const { count, words } = features
+  const { count, words, lists } = features
   votes.fill(0)
   for (let at = 0; at < Math.min(count, wordsRead); at++) {
-    const word = words[at] ?? 0
-    if (sieve[word & (featureSieveSize - 1)] === 1) vote(speakers, word)
+    if (((lists[at] ?? 0) & spoken) !== 0) vote(votes, speakers, words[at] ?? 0)
   }
   const told = mostVoted()
   if (told !== undetermined || count > fewWords) return told
-  for (let at = 0; at < count; at++) vote(requesters, words[at] ?? 0)
+  for (let at = 0; at < count; at++) vote(votes, requesters, words[at] ?? 0)
   const asked = mostVoted()
   return asked === undetermined && isAllEnglish(features) ? 'en' : asked
 }
@@ -178,9 +171,10 @@ function speaks(table: Speakers, word: number, language: number): boolean {
 /** Short requests may contain no common word. For longer texts, topic words do not decide the language. */
 const fewWords = 8
 
-function vote(table: Speakers, word: number): void {
-  const spoken = table.get(word) ?? noLanguages
-  for (const index of spoken) votes[index] = (votes[index] ?? 0) + 1 / spoken.length
+/** Gives each language of a word an equal part of its vote. */
+export function vote(given: Float64Array, table: Speakers, word: number): void {
+  const languagesOfWord = table.get(word) ?? noLanguages
+  for (const index of languagesOfWord) given[index] = (given[index] ?? 0) + 1 / languagesOfWord.length
 }
 
 function mostVoted(): string {

@@ -3,9 +3,11 @@
  * `text/analysis/lexicon`. A model trained on combinations of notions in one language applies to all of them.
  */
 
+import { enterWordList } from '../hash-table.ts'
 import { foldTable, foldWord, isSyllable, separator, skipped, standsAlone } from '../letters.ts'
-import { createWordTable, emptyWord, enterWord, followWord, hashPrime, type WordTable } from '../word-table.ts'
-import { type Features, featureSieveSize, getHash, getSieve, maximumWords } from './features.ts'
+import { createWordTable, emptyWord, enterWord, followed, followLetters, type WordTable } from '../word-table.ts'
+import { type Features, maximumWords } from './features.ts'
+import { getLetterScript, getSpeakers, vote } from './language.ts'
 import abroad from './lexicon/abroad.txt' with { type: 'text' }
 import en from './lexicon/en.txt' with { type: 'text' }
 import tasks from './lexicon/tasks.txt' with { type: 'text' }
@@ -15,8 +17,9 @@ const lists: ReadonlyMap<string, readonly string[][]> = new Map([['en', getLines
 
 /** Languages of the word lists; English first. */
 const notionLanguages = [...lists.keys()]
+const languageNumbers: ReadonlyMap<string, number> = new Map(notionLanguages.map((name, index) => [name, index]))
 const english = 0
-const vietnamese = notionLanguages.indexOf('vi')
+const vietnamese = languageNumbers.get('vi')
 export const englishLanguage = english
 
 /** Name of the entry with a language's most common words, which only identify the language. */
@@ -168,24 +171,24 @@ export function createNotionReader(withEnglish = true, withTasks = false): Notio
       // Inside a word of a script that separates words and joins no prefixes, which is the most common case.
       if (last !== separator && joined < 0 && unit < firstAlone) continue
       if (last === separator) joined = 0
-      else joined = joined >= 0 && joined < mostJoined && isJoined(last) ? joined + 1 : -1
-      if (joined < 0 && !standsAlone(unit)) continue
-      let hash = emptyWord
+      else joined = joined >= 0 && joined < mostJoined && last > 0x590 && joinedLetters.has(last) ? joined + 1 : -1
+      const isAlone = unit >= firstAlone && standsAlone(unit)
+      if (joined < 0 && !isAlone) continue
+      const most = Math.min(end, from + longestWord)
+      followed.hash = emptyWord
+      followed.at = from
       let best = 0
       let bestEnd = 0
-      for (let to = from; to < end && to < from + longestWord; to++) {
-        hash = Math.imul(hash ^ (text[to] ?? 0), hashPrime)
-        const meaning = followWord(table, hash)
-        if (meaning < 0) break
-        if (meaning === 0) continue
-        const next = text[to + 1] ?? separator
-        if (next !== separator && (meaning & isExact) !== 0 && !(isSyllable(unit) && isParticle(next))) continue
+      let meaning = followLetters(table, text, most)
+      for (; meaning !== 0; meaning = followLetters(table, text, most)) {
+        const next = text[followed.at] ?? separator
+        if (next !== separator && (meaning & isExact) !== 0 && !(isSyllable(unit) && particles.has(next))) continue
         best = meaning & 0xff
-        bestEnd = to + 1
+        bestEnd = followed.at
       }
       if (best === 0) continue
       found[count++] = best - 1
-      if (!standsAlone(unit)) continue
+      if (!isAlone) continue
       from = bestEnd - 1
       before = text[from] ?? separator
     }
@@ -225,15 +228,16 @@ function createLanguageOfWords() {
   const votes = new Float64Array(notionLanguages.length)
   /** Per word: number of words up to it that may be in another language, and that language. */
   const foreignUpTo = new Uint16Array(maximumWords + 1)
-  const spoken = commonWords()
-  const sieve = getSieve(spoken.keys())
-  const foreign = getSieve([...spoken].filter(([, languages]) => !languages.includes(english)).map(([word]) => word))
+  const spoken = getSpeakers([...lists.values()].map(lines => lines.find(([name]) => name === common)?.slice(1) ?? []))
+  const list = enterWordList('common', spoken.keys())
+  const foreign = new Uint8Array(foreignPlaces)
+  for (const [word, languages] of spoken) if (!languages.includes(english)) foreign[word & (foreignPlaces - 1)] = 1
 
   /** Finds words that are common in another language but not in English, or in another script. */
   const begin = ({ words, units, offsets, count }: Features) => {
     let others = 0
     for (let at = 0; at < count; at++) {
-      others += foreign[(words[at] ?? 0) & (featureSieveSize - 1)] ?? 0
+      others += foreign[(words[at] ?? 0) & (foreignPlaces - 1)] ?? 0
       others += ((units[offsets[at] ?? 0] ?? 0) - 0x250) >> 31 === 0 ? 1 : 0
       foreignUpTo[at + 1] = others
     }
@@ -242,19 +246,12 @@ function createLanguageOfWords() {
   const getLanguage = (features: Features, from: number, to: number, otherwise: number): number => {
     const others = (foreignUpTo[to] ?? 0) - (foreignUpTo[from] ?? 0)
     if (otherwise === english && others * wordsPerForeign < to - from) return english
-    const { words, units, offsets } = features
+    const { words, lists, units, offsets } = features
     votes.fill(0)
     for (let at = from; at < to; at++) {
-      const script = getScript(units[offsets[at] ?? 0] ?? 0)
-      if (script !== latin) votes[script] = (votes[script] ?? 0) + scriptVote
-      const word = words[at] ?? 0
-      if (sieve[word & (featureSieveSize - 1)] !== 1) continue
-      const languages = spoken.get(word)
-      if (languages !== undefined)
-        for (let index = 0; index < languages.length; index++) {
-          const language = languages[index] ?? 0
-          votes[language] = (votes[language] ?? 0) + 1 / languages.length
-        }
+      const script = languageNumbers.get(getLetterScript(units[offsets[at] ?? 0] ?? 0))
+      if (script !== undefined) votes[script] = (votes[script] ?? 0) + scriptVote
+      if (((lists[at] ?? 0) & list) !== 0) vote(votes, spoken, words[at] ?? 0)
     }
     let best = otherwise
     let most = otherwise === english ? 0 : leastVotes
@@ -271,6 +268,8 @@ function createLanguageOfWords() {
   return { begin, getLanguage }
 }
 
+/** Places of the words that are common in other languages only. Some words share theirs, which `wordsPerForeign` allows for. */
+const foreignPlaces = 8_192
 /** In another language at least one word of this many is a common one; in English hardly any. */
 const wordsPerForeign = 6
 
@@ -278,44 +277,6 @@ const wordsPerForeign = 6
 const scriptVote = 0.3
 /** Votes required before a part's language differs from the text's. */
 const leastVotes = 1
-const latin = -1
-
-/** Returns the first candidate language of a letter's script. */
-function getScript(unit: number): number {
-  return scriptOfRow[unit >> 4] ?? latin
-}
-
-function commonWords(): ReadonlyMap<number, readonly number[]> {
-  const spoken = new Map<number, number[]>()
-  for (const [language, list] of [...lists.values()].entries())
-    for (const [name, ...words] of list)
-      if (name === common)
-        for (const word of words) {
-          const hash = getHash(word)
-          const languages = spoken.get(hash)
-          if (languages === undefined) spoken.set(hash, [language])
-          else if (!languages.includes(language)) languages.push(language)
-        }
-  return spoken
-}
-
-const languageNamed = (name: string) => notionLanguages.indexOf(name)
-const scripts: readonly (readonly [number, number, number])[] = [
-  [0x400, 0x530, languageNamed('ru')],
-  [0x590, 0x600, languageNamed('he')],
-  [0x600, 0x700, languageNamed('ar')],
-  [0x900, 0x980, languageNamed('hi')],
-  [0x980, 0xa00, languageNamed('bn')],
-  [0xe00, 0xe80, languageNamed('th')],
-  [0x1e00, 0x1f00, languageNamed('vi')],
-  [0x3040, 0x3100, languageNamed('ja')],
-  [0x4e00, 0xa000, languageNamed('zh')],
-  [0xac00, 0xd7b0, languageNamed('ko')],
-]
-
-/** By sixteen units: scripts begin and end with such a row. */
-const scriptOfRow = new Int8Array(0x1_0000 >> 4).fill(latin)
-for (const [from, to, language] of scripts) scriptOfRow.fill(language, from >> 4, to >> 4)
 
 /** Below it no letter stands for a word of its own: Thai comes first of those that may. */
 const firstAlone = 0xe00
@@ -323,11 +284,5 @@ const firstAlone = 0xe00
 /** Arabic and Hebrew join articles and prepositions to the word: at most this many letters. */
 const mostJoined = 4
 const joinedLetters = new Set(Array.from('وفبلكاسהובלמשכ', letter => letter.charCodeAt(0)))
-function isJoined(unit: number): boolean {
-  return unit > 0x590 && unit < 0x700 && joinedLetters.has(unit)
-}
 
 const particles = new Set(Array.from('은는이가을를의에로와과도만', letter => letter.charCodeAt(0)))
-function isParticle(unit: number): boolean {
-  return particles.has(unit)
-}

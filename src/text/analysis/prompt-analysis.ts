@@ -52,12 +52,6 @@ export type RequestAnalysis = Omit<PromptAnalysis, HeadFields> & Partial<Pick<Pr
 
 export type PromptAnalyzer = (messages: readonly Message[]) => PromptAnalysis
 
-/** Reads all, or what is wanted. */
-type HeadReader = {
-  (messages: readonly Message[], wanted: WantedHeads): RequestAnalysis
-  (messages: readonly Message[]): PromptAnalysis
-}
-
 /** Returns the signals behind the `strongGain` of the last user text, strongest first. */
 export type DifficultyExplainer = (messages: readonly Message[]) => readonly WeighedSignal[]
 
@@ -70,13 +64,7 @@ type AnalyzerWeights = {
 }
 
 /** Creates a prompt analyzer and the explainer of its results, with shared tables. */
-export function createReaders(
-  weights: AnalyzerWeights,
-  readFeatures: FeatureReader = createFeatureReader(),
-): {
-  readonly read: HeadReader
-  readonly explain: DifficultyExplainer
-} {
+export function createReaders(weights: AnalyzerWeights, readFeatures: FeatureReader = createFeatureReader()) {
   const readMeaning = createConceptReader(readFeatures)
   // Reads a text without its URLs. A second reader, so that the features of the whole text stay available to others.
   const readAside = createFeatureReader()
@@ -100,16 +88,12 @@ export function createReaders(
     return programChance(getTypes(plain, readMeaning(plain), getNotions(plain))) < leastProgram ? plain : features
   }
 
-  const explain: DifficultyExplainer = messages => {
-    const { request } = readLastTurn(messages)
+  const getProblem = (request: string): readonly [Features, Notions] => {
     const telling = describeProblem(request, readFeatures(request))
-    return difficulty.signals(telling, getNotions(telling))
+    return [telling, getNotions(telling)]
   }
-
-  const getGain = (request: string): number => {
-    const telling = describeProblem(request, readFeatures(request))
-    return difficulty.strongGain(telling, getNotions(telling))
-  }
+  const explain: DifficultyExplainer = messages => difficulty.signals(...getProblem(readLastTurn(messages).request))
+  const getGain = (request: string): number => difficulty.strongGain(...getProblem(request))
 
   /** Program text tells the type of a request beside it: `What is wrong here?`. Null = there is none. */
   const getProgramTypes = ({ text, segments }: LastTurn): Float64Array | null => {
@@ -188,19 +172,9 @@ function likeliest(chances: Float64Array): QueryType {
 
 /** Returns probabilities in the order of `queryTypes` as a record by type. */
 export function classifierScores(chances: Float64Array): Readonly<Record<QueryType, number>> {
-  const of = (index: number) => chances[index] ?? 0
-  return {
-    code: of(0),
-    code_algorithm: of(1),
-    debugging: of(2),
-    analysis: of(3),
-    writing: of(4),
-    math: of(5),
-    creative: of(6),
-    planning: of(7),
-    comparison: of(8),
-    other: of(9),
-  }
+  const [code = 0, code_algorithm = 0, debugging = 0, analysis = 0, writing = 0] = chances
+  const [math = 0, creative = 0, planning = 0, comparison = 0, other = 0] = chances.subarray(5)
+  return { code, code_algorithm, debugging, analysis, writing, math, creative, planning, comparison, other }
 }
 
 function totalCharacters(messages: readonly Message[]): number {

@@ -2,6 +2,8 @@
  * Predicts the quality gain of a strong model over a weak one from benchmark results: one linear model over hashed word
  * stems and a few cues that do not depend on the topic.
  */
+
+import { enterWordList } from '../hash-table.ts'
 import {
   createSlots,
   decodeWeights,
@@ -10,7 +12,7 @@ import {
   type StoredWeights,
   weightedSum,
 } from './feature-slots.ts'
-import { type Features, featureSieveSize, getHash, getSieve } from './features.ts'
+import { type Features, getHash } from './features.ts'
 import vocabulary from './lexicon/cues.json'
 
 /** Gain model stored by `bun run train`: a table over hashed words, and weights of the cues. */
@@ -92,12 +94,12 @@ export function createCueReader(): CueReader {
   const cues = new Float64Array(cueCount)
   const groups = new Int32Array(groupNames.length)
   const groupsTable = groupTable()
-  const sieve = getSieve(groupsTable.keys())
+  const list = enterWordList('cue', groupsTable.keys())
   // One bit per word hash, for the approximate number of distinct words.
   const met = new Int32Array(differentWords / 32)
 
   return features => {
-    const { count, words, symbols, digits } = features
+    const { count, words, lists, symbols, digits } = features
     const start = courtesyWords(features)
     const letters = features.letters - courtesyLetters(features, start)
     const length = Math.max(1, count - start)
@@ -111,7 +113,7 @@ export function createCueReader(): CueReader {
       const known = met[place >>> 5] ?? 0
       distinct += 1 - ((known >>> place) & 1)
       met[place >>> 5] = known | (1 << place)
-      if (sieve[word & (featureSieveSize - 1)] === 0) continue
+      if (((lists[at] ?? 0) & list) === 0) continue
       const entry = groupsTable.get(word) ?? 0
       for (let group = 0; group < groupNames.length; group++)
         groups[group] = (groups[group] ?? 0) + ((entry >>> group) & 1)

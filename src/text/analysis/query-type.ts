@@ -2,6 +2,7 @@ import { queryTypes } from '../../core/chat/chat.ts'
 import { type ConceptCounts, concepts, wordPair } from './concepts.ts'
 import {
   addFeature,
+  addSteps,
   createSlots,
   decodeWeights,
   deduplicate,
@@ -34,8 +35,8 @@ export function createTypeHead(weights: StoredWeights): TypeHead {
 const word = getSalt(1)
 const stem = getSalt(2)
 const opening = getSalt(3)
-const symbolCount = getSalt(4)
-const lengthStep = getSalt(5)
+const symbolCount = { salt: getSalt(4), value: 0.5 }
+const lengthStep = { salt: getSalt(5), value: 0.3 }
 const digitCount = getSalt(6)
 const concept = getSalt(7)
 const conceptShare = getSalt(8)
@@ -105,11 +106,14 @@ function addWords(slots: Slots, features: Features): void {
   const { count, words, stems } = features
   // The more words there are, the less each one counts, so that length does not create certainty.
   const volume = 3 / Math.sqrt(Math.max(10, Math.min(count, openingWords + closingWords)))
+  const { places, values } = slots
   for (let at = 0; at < count; at++) {
     if (at === openingWords && count > openingWords + closingWords) at = count - closingWords
     const hash = words[at] ?? 0
-    addFeature(slots, hash, word, volume)
-    addFeature(slots, stems[at] ?? 0, stem, volume)
+    places[slots.count] = hash ^ word
+    values[slots.count++] = volume
+    places[slots.count] = (stems[at] ?? 0) ^ stem
+    values[slots.count++] = volume
     if (at < 3) addFeature(slots, hash, opening, 1)
   }
 }
@@ -117,10 +121,9 @@ function addWords(slots: Slots, features: Features): void {
 function addShape(slots: Slots, { count, symbols, digits }: Features): void {
   for (let code = 33; code < 127; code++) {
     const times = symbols[code] ?? 0
-    if (times > 0)
-      for (let step = 0; step <= 5 && 1 << step <= times; step++) addFeature(slots, code * 8 + step, symbolCount, 0.5)
+    if (times > 0) addSteps(slots, symbolCount, code * 8, code * 8 + Math.min(5, 31 - Math.clz32(times)))
   }
-  for (let step = 0; step <= 10 && 1 << step <= count + 1; step++) addFeature(slots, step, lengthStep, 0.3)
+  addSteps(slots, lengthStep, 0, Math.min(10, 31 - Math.clz32(count + 1)))
   if (digits > 0) {
     addFeature(slots, 31 - Math.clz32(digits), digitCount, 0.5)
     addFeature(slots, Math.min(4, Math.floor((2 * digits) / count)), digitShare, 0.7)

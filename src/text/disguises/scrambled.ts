@@ -5,7 +5,7 @@
 import list from '../analysis/lexicon/en.txt' with { type: 'text' }
 import { loadUnits, units } from '../code-units.ts'
 import { getWords, harmKinds } from '../harm/harm-slots.ts'
-import { createHashTable, type HashTable, holds } from '../hash-table.ts'
+import { createHashTable, findPlace, type HashTable } from '../hash-table.ts'
 
 /** Only the beginning of a longer text is checked. */
 const longestLook = 1_000
@@ -38,13 +38,17 @@ export function unscrambled(text: string): readonly string[] {
     const letters = at - from
     if (letters >= shortest) {
       const isLong = letters >= leastSwapped
-      if (holds(words, word)) {
+      if (words[findPlace(words, word)] !== 0) {
         plain++
         if (isLong) long++
       } else {
         unknownFrom[unknown] = from
         unknownTo[unknown++] = at
-        if (isLong && holds(shapes, getShape(inner, letterNumbers[units[from] ?? 0] ?? 0, last, letters))) swapped++
+        if (
+          isLong &&
+          shapes[findPlace(shapes, getShape(inner, letterNumbers[units[from] ?? 0] ?? 0, last, letters))] !== 0
+        )
+          swapped++
       }
     }
     from = at + 1
@@ -74,8 +78,8 @@ function turnedVariants(text: string, unknown: number, plain: number): readonly 
       back = (back + Math.imul(letter, power)) | 0
       power = Math.imul(power, base)
     }
-    if (holds(words, ahead)) turned++
-    if (holds(words, back)) backwards++
+    if (words[findPlace(words, ahead)] !== 0) turned++
+    if (words[findPlace(words, back)] !== 0) backwards++
   }
   const found: string[] = []
   if (turned >= fewestTurned && turned > plain) found.push(rot13(text))
@@ -175,7 +179,7 @@ function sortLetters(word: string): string {
   const { words, wordOfShape } = vocabulary()
   const low = word.toLowerCase()
   const hashes = getHashes(low)
-  if (holds(words, hashes.word)) return word
+  if (words[findPlace(words, hashes.word)] !== 0) return word
   return wordOfShape.get(hashes.shape) ?? `${low.charAt(0)}${low.charAt(2)}${low.charAt(1)}${low.slice(3)}`
 }
 
@@ -198,7 +202,7 @@ export function parted(run: string): string {
       hash = (Math.imul(hash, base) + (letterNumbers[low.charCodeAt(end - 1)] ?? 0)) | 0
       if (end - start < leastLetters || before + 1 >= (cost[end] ?? 0)) continue
       // The hash excludes nearly all strings without a copy of their letters.
-      if (!holds(hashes, hash) || !spelt.has(low.slice(start, end))) continue
+      if (hashes[findPlace(hashes, hash)] === 0 || !spelt.has(low.slice(start, end))) continue
       cost[end] = before + 1
       from[end] = start
     }

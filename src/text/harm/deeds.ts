@@ -4,7 +4,7 @@
  * about history, prevention, law, news or games excuse the sentence that they occur in.
  */
 import { type Features, getHash } from '../analysis/features.ts'
-import { createHashTable, findPlace, holds } from '../hash-table.ts'
+import { enterWordList } from '../hash-table.ts'
 import type { ModerationCategory } from '../rules/pattern-rules.ts'
 import file from './deeds.json'
 
@@ -41,7 +41,7 @@ const mostHits = 64
 
 /** Creates a function that returns the category of the most serious request in a text; null = none. Linear. */
 export function createDeedReader(): (features: Features) => ModerationCategory | null {
-  const { table, knownAt, objects } = phraseTable()
+  const { known, beginning, object } = phraseTable()
   const places = new Int32Array(mostHits)
   const found = new Int32Array(mostHits)
 
@@ -65,8 +65,8 @@ export function createDeedReader(): (features: Features) => ModerationCategory |
   }
 
   /** Checked first, because nearly all sentences contain no word for the object of such an act. */
-  const namesObject = (words: Int32Array, from: number, to: number): boolean => {
-    for (let at = from; at < to; at++) if (holds(objects, words[at] ?? 0)) return true
+  const namesObject = ({ lists }: Features, from: number, to: number): boolean => {
+    for (let at = from; at < to; at++) if (((lists[at] ?? 0) & object) !== 0) return true
     return false
   }
 
@@ -74,17 +74,17 @@ export function createDeedReader(): (features: Features) => ModerationCategory |
   /** Index of the first hit of the last sentence. Earlier hits belong to the sentence before. */
   let here = 0
 
-  const readSentence = (words: Int32Array, from: number, to: number) => {
+  const readSentence = ({ words, lists }: Features, from: number, to: number) => {
     places.copyWithin(0, here, hits)
     found.copyWithin(0, here, hits)
     hits -= here
     here = hits
     for (let at = from; at < to; at++) {
-      const known = knownAt[findPlace(table, words[at] ?? 0)] ?? null
-      if (known === null) continue
-      let bits = known.alone
-      for (const { rest, means } of known.phrases) if (follow(words, at + 1, to, rest)) bits |= means
-      if (known.years > 0 && saysAge(words, at, to)) bits |= young
+      if (((lists[at] ?? 0) & beginning) === 0) continue
+      const { alone, phrases, years } = known.get(words[at] ?? 0) ?? nothing
+      let bits = alone
+      for (const { rest, means } of phrases) if (follow(words, at + 1, to, rest)) bits |= means
+      if (years > 0 && saysAge(words, at, to)) bits |= young
       if (bits === 0) continue
       if (hits === mostHits) {
         places.copyWithin(0, mostHits / 2)
@@ -97,7 +97,8 @@ export function createDeedReader(): (features: Features) => ModerationCategory |
     }
   }
 
-  return ({ words, count, breaks, breakCount }) => {
+  return features => {
+    const { count, breaks, breakCount } = features
     hits = 0
     here = 0
     let from = 0
@@ -106,10 +107,10 @@ export function createDeedReader(): (features: Features) => ModerationCategory |
     for (let index = 0; index <= breakCount; index++) {
       const to = index < breakCount ? (breaks[index] ?? count) : count
       const afterwards = index + 1 < breakCount ? (breaks[index + 1] ?? count) : count
-      if (index === 0) names = namesObject(words, from, to)
-      const willName = afterwards > to && namesObject(words, to, afterwards)
+      if (index === 0) names = namesObject(features, from, to)
+      const willName = afterwards > to && namesObject(features, to, afterwards)
       if (didName || names || willName) {
-        readSentence(words, from, to)
+        readSentence(features, from, to)
         // A request may be spread over two sentences.
         const category = hits > 0 && (didName || names) ? asked(hits) : null
         if (category !== null) return category
@@ -139,6 +140,8 @@ type Known = {
   years: number
 }
 
+const nothing: Known = { alone: 0, phrases: [], years: 0 }
+
 const numbers =
   'one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen'.split(
     ' ',
@@ -161,9 +164,11 @@ function phraseTable() {
   for (const [index, name] of numbers.entries())
     for (const written of [name, String(index + 1)]) getEntry(written).years = index + 1
   const lastWords = objects.flatMap(concept => concepts[concept].join(' ').split(' ').flatMap(inflected).map(lastWord))
-  const table = createHashTable(words.keys())
-  const knownAt = Array.from(table, hash => words.get(hash) ?? null)
-  return { table, knownAt, objects: createHashTable(new Set(lastWords.map(getHash))) }
+  return {
+    known: words,
+    beginning: enterWordList('deed', words.keys()),
+    object: enterWordList('deedObject', lastWords.map(getHash)),
+  }
 }
 
 /** Every blocked combination needs one of these. */

@@ -5,18 +5,17 @@
  */
 
 import { decodeWeights } from '../analysis/feature-slots.ts'
-import { type Features, maximumWords, mixHashes } from '../analysis/features.ts'
-import { findPlace } from '../hash-table.ts'
+import { type Features, getSlot, maximumWords, mixHashes } from '../analysis/features.ts'
+import { enterWordList } from '../hash-table.ts'
 import kept from '../weights/safety.json'
 import {
-  featureSlot,
   featureWeight,
   type HarmHead,
   harmHeads,
   harmKinds,
   harmSlots,
   isHarm,
-  kindTable,
+  kindsOfWords,
   lengthKey,
   mostOfWhole,
   mostOfWord,
@@ -41,7 +40,7 @@ export type Harm = Readonly<Record<HarmHead, number>> & {
   readonly kinds: Uint16Array
 }
 
-type Words = Pick<Features, 'words' | 'stems' | 'count'>
+type Words = Pick<Features, 'words' | 'lists' | 'stems' | 'count'>
 
 export type HarmJudge = {
   /** Judges some of a text's words as a text of their own. */
@@ -77,7 +76,8 @@ export function createHarmJudge(): HarmJudge {
   /** Both heads of a slot. */
   const pairs = new Int16Array(weights.buffer)
   const { scale, bias } = kept
-  const { table, kindsAt } = kindTable()
+  const kindsByWord = kindsOfWords()
+  const list = enterWordList('harm', kindsByWord.keys())
   const mosts = [mostOfWhole(weights, 0), mostOfWhole(weights, 1)] as const
   /** The keys of all features in order, their regions, and where those of each word begin. */
   const noted = new Int32Array(mostNoted)
@@ -166,13 +166,13 @@ export function createHarmJudge(): HarmJudge {
 
   /** Returns how many features are noted at the end. Notes in place: this runs for each word of every text. */
   const note = (features: Words, from: number, to: number, hasNeighbors: boolean): number => {
-    const { words, stems } = features
+    const { words, lists, stems } = features
     let before = none
     let notes = 0
     for (let at = from; at < to; at++) {
       const word = words[at] ?? 0
       const stem = stems[at] ?? 0
-      const own = kindsAt[findPlace(table, word)] ?? none
+      const own = ((lists[at] ?? 0) & list) === 0 ? none : (kindsByWord.get(word) ?? none)
       starts[at] = notes
       regions[notes] = ofWords
       noted[notes++] = word ^ salts.word
@@ -285,17 +285,18 @@ export function createHarmJudge(): HarmJudge {
     atMost(from, to) {
       if (!isBounded) return Number.POSITIVE_INFINITY
       const { length, neighbors } = mosts[head] ?? mosts[0]
-      const [begin, end] = [starts[from] ?? 0, starts[to] ?? 0]
+      const begin = starts[from] ?? 0
+      const end = starts[to] ?? 0
       let sum = between(most, begin, end) + between(ends, from, to) + length + neighbors
       let news = between(fresh, begin, end)
       for (let at = from; at < Math.min(to, from + nearWords); at++) {
         // What a word has because of those before the part does not count where it lowers the odds.
-        for (let note = (starts[at] ?? 0) + ownFeatures; note < (starts[at + 1] ?? 0); note++) {
-          sum -= Math.min(0, between(most, note, note + 1))
-          news -= between(fresh, note, note + 1)
-        }
+        const first = (starts[at] ?? 0) + ownFeatures
+        const next = starts[at + 1] ?? 0
+        for (let note = first; note < next; note++) sum -= Math.min(0, (most[note + 1] ?? 0) - (most[note] ?? 0))
+        if (first < next) news -= between(fresh, first, next)
         if (at - from >= openingWords) continue
-        const openingSlot = featureSlot(ofWords, openingKey(stems[at] ?? 0, at - from))
+        const openingSlot = getSlot(openingKey(stems[at] ?? 0, at - from), 0, regionBits)
         sum += Math.max(0, weights[openingSlot * harmHeads.length + head] ?? 0)
       }
       const name = harmHeads[head] ?? 'request'

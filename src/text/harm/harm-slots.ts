@@ -1,6 +1,5 @@
 /** Where the features of a text stand in the table of the harm heads: words, neighbours, and the kinds of things that words speak of. */
 import { type Features, getHash, getSlot } from '../analysis/features.ts'
-import { createHashTable } from '../hash-table.ts'
 import type { ModerationCategory } from '../rules/pattern-rules.ts'
 import harmWords from './harm-words.json'
 
@@ -85,15 +84,13 @@ export function mostOfWhole(weights: Int8Array, head: number) {
   }
 }
 
-/** Returns the kinds of words by the place of their hash in a table; a free place has none. */
-export function kindTable() {
+/** Returns the kinds of words by their hashes. */
+export function kindsOfWords(): ReadonlyMap<number, readonly number[]> {
   const kinds = new Map<number, readonly number[]>()
   for (const [index, kind] of harmKinds.entries())
     for (const hash of new Set(getWords(kind).map(getHash))) kinds.set(hash, [...(kinds.get(hash) ?? []), index])
-  const table = createHashTable(kinds.keys())
-  return { table, kindsAt: Array.from(table, hash => kinds.get(hash) ?? none) }
+  return kinds
 }
-const none: readonly number[] = []
 
 /**
  * Groups of related words that the classifier knows beyond its training data, so that a word unseen in training counts
