@@ -4,9 +4,15 @@
  */
 
 import type { ChatRequest, StreamMode } from '../core/chat/chat.ts'
-import type { ResponseOutput, ResponseStart, ResponseSummary } from '../core/chat/chat-events.ts'
+import type {
+  ResponseOutput,
+  ResponsePart,
+  ResponseStart,
+  ResponseSummary,
+  TextChannel,
+} from '../core/chat/chat-events.ts'
 import { createRequestAbort, type RequestAbort, type RequestAbortSignal } from '../core/chat/request-abort.ts'
-import { type CollectedResponse, ResponseCollector } from '../core/chat/response-collector.ts'
+import type { BodyWriter } from '../core/chat/response-collector.ts'
 import type { Ticker } from '../core/chat/stream-pacing.ts'
 import type { Caller, QuotaStatus } from '../core/limits/plans.ts'
 import type { Clock } from '../core/ports.ts'
@@ -41,17 +47,9 @@ type ParsedChatRequest = {
   readonly spelling: Readonly<Record<string, string>>
   /** Absent = the dialect has no streams. */
   readonly stream?: (requestId: string) => StreamFormat
-  /** Returns the response as an object, or as text that is written on demand. */
-  readonly body: (
-    answer: CollectedResponse,
-    opening: ResponseStart,
-    receipt: ResponseSummary,
-    over: () => void,
-  ) => object | string
-  /** `body` receives the events of the response in order. */
-  readonly keepsEvents?: boolean
+  readonly whole: (requestId: string) => BodyWriter
   /**
-   * Bytes of the response in memory, which count as a part of the request's body until `body` calls `over`; absent = few, and
+   * Bytes of the response in memory, which count as a part of the request's body until the body is `over`; absent = few, and
    * `over` has no effect.
    */
   readonly heldBytes?: number
@@ -277,20 +275,21 @@ class Exchange {
   /** Returns the response after the whole output. */
   private async whole(accepted: AcceptedRequest): Promise<Response> {
     const { caller, spoken } = accepted
-    const collected = new ResponseCollector(spoken.keepsEvents)
+    const writer = spoken.whole(this.requestId)
+    const output = new WholeOutput(writer)
     try {
-      await this.answer(accepted, collected)
-      const { opening, receipt } = collected
+      await this.answer(accepted, output)
+      const { opening, receipt } = output
       if (opening === null || receipt === null)
         throw new GatewayError('upstream_failed', 'The response was interrupted. Send the request again.')
       const headers = getHeaders(this.deps, jsonHeaders, { requestId: opening.requestId, opening, caller })
       writeReceipt(headers, receipt)
       if (opening.vectors !== undefined && receipt.estimated) headers.set('x-gateway-estimated', 'true')
-      const body = spoken.body(collected.result(), opening, receipt, () => this.hold?.release())
+      const body = writer.body(opening, receipt, () => this.hold?.release())
       const isText = typeof body === 'string' || body instanceof ReadableStream
       return new Response(isText ? body : JSON.stringify(body), { headers })
     } catch (thrown) {
-      throw collected.opening === null ? thrown : toBilledError(thrown)
+      throw output.opening === null ? thrown : toBilledError(thrown)
     }
   }
 
@@ -361,6 +360,30 @@ class Exchange {
       caller === null ? null : deps.meter.quotaStatus(caller.accountId, caller.limits),
     )
     return response
+  }
+}
+
+/** Keeps what the headers of a response contain that is sent at once. */
+class WholeOutput implements ResponseOutput {
+  /** Null = nothing arrived. */
+  opening: ResponseStart | null = null
+  /** Null = the response did not end. */
+  receipt: ResponseSummary | null = null
+
+  constructor(private readonly writer: BodyWriter) {}
+
+  text(channel: TextChannel, text: string): void {
+    this.writer.text(channel, text)
+  }
+
+  add(part: ResponsePart): void {
+    if (part.type === 'opened') this.opening = part.opening
+    else if (part.type === 'done') this.receipt = part.receipt
+    this.writer.add(part)
+  }
+
+  flush(): null {
+    return null
   }
 }
 

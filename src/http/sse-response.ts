@@ -1,12 +1,18 @@
 /**
  * Delivers one response as Server-Sent Events. The `Response` is built by hand: a returned generator ignores the request's
  * signal, so after a client disconnect on a silent upstream its reservation would leak. The first content decides the
- * status, `pull` sends one batch per call when it is due, a queue that a slow client does not empty makes the source
+ * status, `pull` sends what is due, once per call, a queue that a slow client does not empty makes the source
  * wait, and `cancel` aborts the upstream call.
  */
 
 import type { StreamMode } from '../core/chat/chat.ts'
-import type { ChatEvent, ResponseOutput, ResponseStart } from '../core/chat/chat-events.ts'
+import type {
+  ResponseOutput,
+  ResponsePart,
+  ResponseSink,
+  ResponseStart,
+  TextChannel,
+} from '../core/chat/chat-events.ts'
 import { PacedQueue, type Ticker } from '../core/chat/stream-pacing.ts'
 import type { Clock } from '../core/ports.ts'
 import { GatewayError } from '../core/validation/errors.ts'
@@ -20,11 +26,12 @@ const statusAfterMs = 15_000
 const readTimeoutMs = 60_000
 const ping = ': ping\n\n'
 
-export type StreamFormat = {
+/** Writes one response in the form of a dialect. */
+export type StreamFormat = ResponseSink & {
   /** Absent = server-sent events. */
   readonly contentType?: string
-  /** Returns the frames of one batch of events, in order. The first batch begins with `opened`. */
-  frame(batch: readonly ChatEvent[]): string
+  /** Returns the frames of what it has received since the last call. */
+  take(): string
   /** Returns the frame of a failure after the status. It is the last frame. */
   failure(error: GatewayError): string
   /** Frame that keeps a silent connection open; absent = a comment line. */
@@ -59,6 +66,9 @@ export class StreamDelivery implements ResponseOutput {
   /** Lets the source write again. */
   private emptied: PromiseWithResolvers<void> | null = null
   private hasEnded = false
+  private opening: ResponseStart | null = null
+  /** Something arrived since the last batch. */
+  private hasNew = false
   /** The receipt was written. */
   private isComplete = false
   private failure: { readonly thrown: unknown } | null = null
@@ -71,7 +81,7 @@ export class StreamDelivery implements ResponseOutput {
 
   constructor(options: StreamOptions) {
     this.options = options
-    this.queue = new PacedQueue(options.mode)
+    this.queue = new PacedQueue(options.mode, options.streamFormat)
     this.sentAt = options.clock.monotonic()
     this.cancelLook = options.clock.after(statusAfterMs, () => {
       this.isPingDue = true
@@ -84,15 +94,26 @@ export class StreamDelivery implements ResponseOutput {
     return this.status.promise
   }
 
-  write(batch: readonly ChatEvent[]): Promise<void> | null {
-    if (this.isOver) return null
-    this.isComplete = batch.at(-1)?.type === 'done'
-    this.queue.add(batch, this.options.clock.monotonic())
+  text(channel: TextChannel, text: string): void {
+    if (this.isOver) return
+    this.queue.text(channel, text)
+    this.hasNew = true
+  }
+
+  add(part: ResponsePart): void {
+    if (this.isOver) return
+    this.queue.add(part)
+    this.hasNew = true
+    if (part.type === 'opened') this.opening = part.opening
+    this.isComplete = part.type === 'done'
+  }
+
+  flush(): Promise<void> | null {
+    if (this.isOver || !this.hasNew) return null
+    this.hasNew = false
+    this.queue.arrived(this.options.clock.monotonic())
     if (this.hasStatus) this.serve()
-    else {
-      const opened = batch.find(event => event.type === 'opened')
-      this.begin(opened?.type === 'opened' ? opened.opening : null)
-    }
+    else this.begin(this.opening)
     if (this.isOver || !this.queue.isFull()) return null
     this.emptied ??= Promise.withResolvers()
     return this.emptied.promise
@@ -146,7 +167,7 @@ export class StreamDelivery implements ResponseOutput {
     while (this.isAsked && !this.isOver) {
       const now = this.options.clock.monotonic()
       const dueAt = this.queue.dueAt(now)
-      if (dueAt <= now) this.sendBatch(now)
+      if (dueAt <= now) this.sendDue(now)
       else if (this.queue.isEmpty() && this.hasEnded) this.finish()
       else {
         if (!this.queue.isEmpty()) this.wakeAt(dueAt)
@@ -155,14 +176,14 @@ export class StreamDelivery implements ResponseOutput {
     }
   }
 
-  /** A batch may contain nothing to send yet, and the client asks again only after something was sent. */
-  private sendBatch(now: number): void {
-    const batch = this.queue.take(now)
+  /** There may be nothing to send yet, and the client asks again only after something was sent. */
+  private sendDue(now: number): void {
     this.emptied?.resolve()
     this.emptied = null
     try {
-      const frame = this.options.streamFormat.frame(batch)
-      if (frame !== '') this.send(frame)
+      this.queue.release(now)
+      const frames = this.options.streamFormat.take()
+      if (frames !== '') this.send(frames)
     } catch (thrown) {
       this.options.abort()
       this.failure = { thrown }

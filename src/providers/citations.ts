@@ -2,11 +2,11 @@
  * Turns the citations of an upstream into events. Each upstream counts in its own way: bytes, characters, parts, blocks. Events
  * count code points of the text that the client receives, so each reader keeps this text.
  */
-import { type CitedSource, type ContentEvent, TextPieces } from '../core/chat/chat-events.ts'
+import { type CitedSource, TextPieces, type TypedPart } from '../core/chat/chat-events.ts'
 import { isText } from './json.ts'
 import type { AnswerSink } from './provider.ts'
 
-type CitationEvent = Extract<ContentEvent, { type: 'citation' }>
+type CitationEvent = TypedPart<'citation'>
 
 /** A range of a text. */
 type Place = { readonly start: number; readonly end: number }

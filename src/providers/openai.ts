@@ -1,6 +1,6 @@
 /**
  * OpenAI Chat Completions, for OpenAI itself and all compatible servers. Strict in requests and lenient in responses:
- * whatever servers reorder, repeat or omit, what they read satisfies the guarantees of `ContentEvent`.
+ * whatever servers reorder, repeat or omit, what they read satisfies the guarantees of `ResponseSink`.
  */
 
 import type { Model } from '../core/models/models.ts'

@@ -5,7 +5,7 @@
 
 import type { AttemptFailure } from '../core/chat/attempts.ts'
 import type { ChatRequest, EmbeddingInput, SourceBody, Vector } from '../core/chat/chat.ts'
-import type { ContentEvent, FinishReason, ProviderFields, ReportedUsage } from '../core/chat/chat-events.ts'
+import type { FinishReason, ProviderFields, ReportedUsage, TypedPart } from '../core/chat/chat-events.ts'
 import type { AutomaticCacheMarks } from '../core/chat/provider-features.ts'
 import type { Model } from '../core/models/models.ts'
 import type { EventReader, EventSplitter } from './sse.ts'
@@ -103,7 +103,7 @@ export type ProviderFailure = {
 }
 
 /**
- * Receives an upstream response, streamed or complete, in order: one call per part, in the terms of `ContentEvent`. It keeps what
+ * Receives an upstream response, streamed or complete, in order: one call per part, in the terms of `ResponseSink`. It keeps what
  * readers promise (see `UpstreamResponse`), so a reader says what it reads.
  */
 export type AnswerSink = {
@@ -113,7 +113,7 @@ export type AnswerSink = {
   isMuted: boolean
   /** The upstream's own ID and the model that it reports; may repeat with better data. */
   identify(id: string | null, model: string | null): void
-  /** `phase` and `block` as in `ContentEvent`; null and 0 = absent. */
+  /** `phase` and `block` as in `TextChannel`. */
   addText(choice: number, text: string, phase?: string | null, block?: number): void
   addReasoning(choice: number, text: string): void
   addRefusal(choice: number, text: string): void
@@ -141,12 +141,9 @@ export type AnswerSink = {
 export type Vectors = { readonly vectors: readonly Vector[]; readonly inputTokens: number | null }
 
 /** A tool call without its place. */
-export type OpenedCall = Omit<Extract<ContentEvent, { readonly type: 'tool_call' }>, 'type' | 'choice' | 'index'>
+export type OpenedCall = Omit<TypedPart<'tool_call'>, 'type' | 'choice' | 'index'>
 
-export type RarePart = Extract<
-  ContentEvent,
-  { readonly type: 'logprobs' | 'reasoning_end' | 'provider_item' | 'citation' }
->
+export type RarePart = TypedPart<'logprobs' | 'reasoning_end' | 'provider_item' | 'citation'>
 
 /** Limit of client libraries for choices and calls. */
 export const maximumIndex = 127

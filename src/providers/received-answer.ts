@@ -1,10 +1,12 @@
 import type { ChatRequest, Vector } from '../core/chat/chat.ts'
 import {
-  type ChatEvent,
   type FinishReason,
+  firstText,
   type ProviderFields,
   type ReportedUsage,
-  type TextDelta,
+  type ResponsePart,
+  type ResponseSink,
+  type TextChannel,
   TextPieces,
 } from '../core/chat/chat-events.ts'
 import { isChosenTool } from '../core/chat/tool-definitions.ts'
@@ -21,14 +23,8 @@ import { CallArguments } from './tool-names.ts'
 
 const maximumNameLength = 256
 
-/** The text that a delta belongs to; `phase` and `block` as in `AnswerSink`. */
-type Channel = {
-  readonly type: TextDelta['type']
-  readonly choice: number
-  readonly index: number
-  readonly phase: string | null
-  readonly block: number
-}
+/** Deltas of one text in a row. */
+type HeldText = { readonly channel: TextChannel; text: string; readonly pieces: TextPieces }
 
 /**
  * What an upstream said so far. Keeps, once for all readers, what they promise: nothing follows the end or a failure, text is
@@ -79,19 +75,22 @@ export class ReceivedAnswer implements AnswerSink {
   isMuted = false
   /** What arrived since the reader of the body last asked: nothing that is due, text that may wait briefly, or other parts. */
   arrived: 'nothing' | 'text' | 'more' = 'nothing'
-  /** Content that was not taken. Adjacent deltas of a text are one event, which grows. */
-  private queue: ChatEvent[] = []
-  /** The event at the end of the queue that the next delta of its text continues. */
-  private growing: (Channel & { readonly event: { text: string }; readonly pieces: TextPieces }) | null = null
+  /** Content that was not released. */
+  private queue: (ResponsePart | HeldText)[] = []
+  /** The text at the end of the queue, which its next delta continues. */
+  private growing: HeldText | null = null
   private readonly textPieces = new TextPieces()
   private readonly reasoningPieces = new TextPieces()
-  /** Of the text that arrives. */
-  private phase: string | null = null
-  private block = 0
-  /** Arguments of each open call, by choice and index. */
-  private readonly calls = new Map<number, CallArguments>()
-  /** By channel: a surrogate at the end of a delta, which the next may complete. */
-  private readonly halves = new Map<string, Channel & { readonly half: string }>()
+  /** By their fields. */
+  private readonly channels = new Map([[channelKey(firstText), firstText]])
+  /** Of the last delta. */
+  private channel = firstText
+  /** Where the last text belongs. */
+  textChannel = firstText
+  /** Arguments of each open call. */
+  private readonly calls = new Map<TextChannel, CallArguments>()
+  /** A surrogate at the end of a delta, which the next may complete, also in another block. */
+  private readonly halves = new Map<string, { readonly channel: TextChannel; readonly half: string }>()
 
   /** `request`: as sent, with the client's names. */
   constructor(readonly request: ChatRequest) {}
@@ -100,17 +99,14 @@ export class ReceivedAnswer implements AnswerSink {
     return this.ended || this.failure !== null
   }
 
-  /** Returns where the last text belongs. */
-  place(): Pick<Channel, 'phase' | 'block'> {
-    return { phase: this.phase, block: this.block }
-  }
-
-  /** Returns the content that arrived since the last call. */
-  take(): ChatEvent[] {
+  /** Passes on the content that has arrived since the last call. */
+  release(sink: ResponseSink): void {
     const { queue } = this
     this.queue = []
     this.growing = null
-    return queue
+    for (const held of queue)
+      if ('channel' in held) sink.text(held.channel, held.text)
+      else sink.add(held)
   }
 
   identify(id: string | null, model: string | null): void {
@@ -120,21 +116,20 @@ export class ReceivedAnswer implements AnswerSink {
   }
 
   addText(choice: number, text: string, phase: string | null = null, block = 0): void {
-    this.phase = phase
-    this.block = block
-    this.say('text', choice, 0, text)
+    this.textChannel = this.at('text', choice, 0, phase, block)
+    this.say(this.textChannel, text)
   }
 
   addReasoning(choice: number, text: string): void {
-    this.say('reasoning', choice, 0, text)
+    this.say(this.at('reasoning', choice), text)
   }
 
   addRefusal(choice: number, text: string): void {
-    this.say('refusal', choice, 0, text)
+    this.say(this.at('refusal', choice), text)
   }
 
   addArguments(choice: number, index: number, text: string): void {
-    this.say('tool_arguments', choice, index, text)
+    this.say(this.at('tool_arguments', choice, index), text)
   }
 
   openCall(choice: number, index: number, { id, name: wireName, signature, caller }: OpenedCall): void {
@@ -146,7 +141,7 @@ export class ReceivedAnswer implements AnswerSink {
       return
     }
     const name = this.clientNames?.get(wireName) ?? wireName
-    this.calls.set(callKey(choice, index), new CallArguments())
+    this.calls.set(this.at('tool_arguments', choice, index), new CallArguments())
     this.text = this.textPieces.add(this.text, name)
     this.hasToolCalls = true
     if (isChosenTool(this.request, name)) this.called.add(choice)
@@ -240,99 +235,88 @@ export class ReceivedAnswer implements AnswerSink {
     this.arrived = 'more'
   }
 
-  private push(event: ChatEvent): void {
+  private push(part: ResponsePart): void {
     this.growing = null
-    this.queue.push(event)
+    this.queue.push(part)
+  }
+
+  private at(type: TextChannel['type'], choice: number, index = 0, phase: string | null = null, block = 0) {
+    const last = this.channel
+    const isLast = last.type === type && last.choice === choice && last.index === index
+    if (!isLast || last.phase !== phase || last.block !== block) {
+      const channel = { type, choice, index, phase, block }
+      this.channel = this.channels.get(channelKey(channel)) ?? channel
+      this.channels.set(channelKey(channel), this.channel)
+    }
+    return this.channel
   }
 
   /** Adds a delta of a text: its well-formed part. */
-  private say(type: Channel['type'], choice: number, index: number, text: string): void {
+  private say(channel: TextChannel, text: string): void {
     this.received++
-    if (text === '' || this.ignores(choice)) return
-    const { phase, block, halves } = this
-    const isSound = halves.size === 0 && text.isWellFormed()
-    const sound = isSound ? text : this.completed(text, { type, choice, index, phase, block })
-    this.grow(type, choice, index, type === 'tool_arguments' ? this.ready(choice, index, sound) : sound)
+    if (text === '' || this.ignores(channel.choice)) return
+    const isSound = this.halves.size === 0 && text.isWellFormed()
+    this.grow(channel, this.ready(channel, isSound ? text : this.completed(channel, text)))
   }
 
-  /** Returns what clients may receive now of the arguments of a call. */
-  private ready(choice: number, index: number, text: string): string {
-    return this.calls.get(callKey(choice, index))?.add(text) ?? text
+  /** Returns what clients may receive now of a text: of arguments, not all. */
+  private ready(channel: TextChannel, text: string): string {
+    return channel.type === 'tool_arguments' ? (this.calls.get(channel)?.add(text) ?? text) : text
   }
 
   /** Returns a delta joined with the half that waited for it, without its own half at the end. */
-  private completed(piece: string, place: Channel): string {
-    const channel = `${place.type} ${place.choice} ${place.index}`
-    const text = (this.halves.get(channel)?.half ?? '') + piece
-    this.halves.delete(channel)
+  private completed(channel: TextChannel, piece: string): string {
+    const key = `${channel.type} ${channel.choice} ${channel.index}`
+    const text = (this.halves.get(key)?.half ?? '') + piece
+    this.halves.delete(key)
     const end = text.length - (endsInHalf(text) ? 1 : 0)
-    if (end < text.length) this.halves.set(channel, { ...place, half: text.slice(end) })
+    if (end < text.length) this.halves.set(key, { channel, half: text.slice(end) })
     return text.slice(0, end).toWellFormed()
   }
 
   /** Replaces the halves of a choice that nothing has completed. */
   private releaseHalves(choice: number): void {
-    for (const [channel, { type, choice: own, index, phase, block }] of this.halves) {
-      if (own !== choice) continue
-      this.halves.delete(channel)
-      this.phase = phase
-      this.block = block
-      this.grow(type, choice, index, type === 'tool_arguments' ? this.ready(choice, index, replacement) : replacement)
+    for (const [key, { channel }] of this.halves) {
+      if (channel.choice !== choice) continue
+      this.halves.delete(key)
+      this.grow(channel, this.ready(channel, replacement))
     }
   }
 
-  /** Appends text to the last event if it continues that, and to the counted text. */
-  private grow(type: Channel['type'], choice: number, index: number, text: string): void {
+  /** Appends text to the last part if it continues that, and to the counted text. */
+  private grow(channel: TextChannel, text: string): void {
     if (text === '') return
+    const { type } = channel
     if (type === 'reasoning') this.reasoning = this.reasoningPieces.add(this.reasoning, text)
     else this.text = this.textPieces.add(this.text, text)
     if (type === 'refusal') this.refused = true
     this.hasContent = true
     if (type !== 'text' && type !== 'reasoning') this.arrived = 'more'
     else if (this.arrived === 'nothing') this.arrived = 'text'
-    const { growing, phase, block } = this
-    const isSame = growing?.type === type && growing.choice === choice && growing.index === index
-    if (isSame && (type !== 'text' || (growing.phase === phase && growing.block === block))) {
-      growing.event.text = growing.pieces.add(growing.event.text, text)
-      return
+    const { growing } = this
+    if (growing?.channel === channel) growing.text = growing.pieces.add(growing.text, text)
+    else {
+      this.growing = { channel, text, pieces: new TextPieces() }
+      this.queue.push(this.growing)
     }
-    const channel = { type, choice, index, phase, block }
-    const event = textEvent(channel, text)
-    this.queue.push(event)
-    this.growing = { ...channel, event, pieces: new TextPieces() }
   }
 
   /** Adds the arguments that waited in the calls of a choice; returns false if a call has two. */
   private endCalls(choice: number, isCut: boolean): boolean {
-    for (const [key, call] of this.calls) {
-      if (Math.floor(key / callsPerChoice) !== choice) continue
+    for (const [channel, call] of this.calls) {
+      if (channel.choice !== choice) continue
       const text = call.end(isCut)
       if (text === null) return false
-      this.grow('tool_arguments', choice, key % callsPerChoice, text)
+      this.grow(channel, text)
       // An incomplete response may end inside of a call.
-      if (isCut) this.calls.delete(key)
+      if (isCut) this.calls.delete(channel)
     }
     return true
   }
 }
 
-const callsPerChoice = maximumIndex + 1
-
-function callKey(choice: number, index: number): number {
-  return choice * callsPerChoice + index
-}
-
-/** An event whose text grows while it is in the queue. */
-function textEvent({ type, choice, index, phase, block }: Channel, text: string): TextDelta & { text: string } {
-  switch (type) {
-    case 'text':
-      if (phase !== null) return { type, choice, text, phase }
-      return block === 0 ? { type, choice, text } : { type, choice, text, block }
-    case 'tool_arguments':
-      return { type, choice, index, text }
-    default:
-      return { type, choice, text }
-  }
+function channelKey({ type, choice, index, phase, block }: TextChannel): string {
+  return `${type} ${choice} ${index} ${block} ${phase}`
 }
 
 /** Returns what prevents a call from being passed on; null = nothing. */

@@ -1,10 +1,10 @@
 /**
  * One request, a chat or embeddings, from beginning to end: reserves, runs the steps beside this file, and settles once, however it ends.
- * All endpoints receive this one stream of events.
+ * All endpoints receive its response in the same way.
  */
 
 import { type ChatRequest, strictestPolicy } from '../core/chat/chat.ts'
-import type { ChatEvent, ResponseOutput, ResponseSummary } from '../core/chat/chat-events.ts'
+import type { ResponseOutput, ResponseSummary } from '../core/chat/chat-events.ts'
 import { type RequestAbortSignal, unlessAborted } from '../core/chat/request-abort.ts'
 import type { Caller } from '../core/limits/plans.ts'
 import type { TraceParent } from '../core/text/traceparent.ts'
@@ -112,8 +112,8 @@ function planAnalyzed(deps: AnswerDeps, caller: Caller, request: ChatRequest) {
 }
 
 /**
- * Answers one request and writes its response as batches of events: `opened`, content, `finish` per choice, and `done` when the
- * usage record is durable. Throws `GatewayError`; before the first batch it becomes a status, after it an `error` event. Aborting
+ * Answers one request and writes its response: `opened`, content, `finish` per choice, and `done` when the usage record is
+ * durable. Throws `GatewayError`; before the first content it becomes a status, after it an `error` event. Aborting
  * `request.signal` aborts the upstream call, and the received output is settled.
  */
 export async function answer(
@@ -197,12 +197,12 @@ export async function answer(
     receipt = await settle(deps, admitted, progress, request.settled)
   }
   // The terminal event follows the durable usage record, so a client that received it is in the ledger.
-  void request.output.write([{ type: 'done', receipt }])
+  request.output.add({ type: 'done', receipt })
+  void request.output.flush()
 }
 
 /**
- * Runs the attempt loop and writes the response: `opened` and the first content in one batch, then content, then the finish
- * reasons of a complete output. Ends early at a hit of the output's moderation. `progress.response` is the response to be
+ * Runs the attempt loop and writes the response: `opened` and content, then the finish reasons of a complete output. Ends early at a hit of the output's moderation. `progress.response` is the response to be
  * billed. Throws `GatewayError` if no candidate answered, if the output ended early after its first content was sent, and
  * when `signal` aborts.
  */
@@ -213,23 +213,29 @@ async function call(deps: CallDeps, request: CallRequest, progress: Progress, ou
   const active = deps.health.beginRequest()
   try {
     const last = await attempts(state, output)
-    if (last !== null) await output.end(last)
+    if (last !== null) {
+      if (output.verdict !== null) await output.judged()
+      last.end(output.sink)
+      // A complete output is settled whether or not the client has read it.
+      void output.flush()
+    }
   } catch (thrown) {
     output.release()
     throw thrown
   } finally {
     active.end()
-    progress.isFiltered = output.hit !== null
-    if (output.hit !== null) progress.decision = { ...output.hit, param: null }
+    const hit = output.hit()
+    progress.isFiltered = hit !== null
+    if (hit !== null) progress.decision = { layer: hit.layer, category: hit.category, param: null }
   }
 }
 
 /**
  * Runs the attempt loop: `select` (`ways.ts`) returns the next way, `startAttempt` tries it, and `judge` decides whether to
- * go on. A JSON client receives only complete output, so every failure can still fall back. Returns the last batch; null =
- * the output's moderation has ended it.
+ * go on. A JSON client receives only complete output, so every failure can still fall back. Returns the serving attempt,
+ * whose end is not sent yet; null = the output's moderation has ended it.
  */
-async function attempts(state: CallState, output: ScreenedOutput): Promise<readonly ChatEvent[] | null> {
+async function attempts(state: CallState, output: ScreenedOutput): Promise<AttemptRun | null> {
   for (;;) {
     const way = await select(state)
     if (way === null) break
@@ -246,19 +252,22 @@ async function attempts(state: CallState, output: ScreenedOutput): Promise<reado
     const step = judge(state, run)
     if (step === 'stop') break
     if (step === 'next') continue
-    return step
+    return run
   }
   return emptyAnswer(state)
 }
 
 /** Reads a response to its end and writes what may be sent; false = the output's moderation has ended it. */
 async function read({ request }: CallState, run: AttemptRun, output: ScreenedOutput): Promise<boolean> {
+  const { signal } = request
   for (;;) {
-    const shown = run.show()
-    if (shown !== null) {
-      const isSlow = output.write(shown)
-      if (isSlow !== null) await unlessAborted(isSlow, request.signal)
-      if (output.hit !== null) return false
+    if (run.maySend()) {
+      if (run.seam === null) run.commit()
+      if (output.verdict !== null) await unlessAborted(output.judged(), signal)
+      run.send(output.sink)
+      const isSlow = output.flush()
+      if (isSlow !== null) await unlessAborted(isSlow, signal)
+      if (output.hit() !== null) return false
     }
     if (run.response.isOver()) return true
     if (!(await run.attempt.next())) return true

@@ -1,6 +1,6 @@
 /** One attempt while it is read: decides which output may be sent and when, and writes the checkpoints. */
 import type { AttemptOutcome } from '../core/chat/attempts.ts'
-import type { Built, ChatEvent, ResponseStart } from '../core/chat/chat-events.ts'
+import type { Built, ResponseSink, ResponseStart, TypedPart } from '../core/chat/chat-events.ts'
 import type { RequestAbortSignal } from '../core/chat/request-abort.ts'
 import { type Catalog, fullName } from '../core/models/models.ts'
 import { describeReceiver } from '../core/policy/constraints.ts'
@@ -72,6 +72,8 @@ export class AttemptRun {
   readonly endProbe: (() => void) | null
   /** Content was sent to the client, so no other candidate can answer. */
   isCommitted = false
+  /** Begins the response; null = it has begun, or nothing was sent. */
+  private opening: ResponseStart | null = null
   private readonly maximumCharacters: number
   private checkpointAt: number
   private checkpointLength = 0
@@ -105,15 +107,33 @@ export class AttemptRun {
       response.failure ??= endless
   }
 
-  /** Returns the content to send now; null = none, or not yet. The first batch begins with `opened`. */
-  show(): readonly ChatEvent[] | null {
+  /** Whether what arrived may be sent now. A JSON client receives only a complete output. */
+  maySend(): boolean {
     // A failure in the same read as the first content was not sent yet, so the request can still fall back.
-    const { stream } = this.state.request.prepared.request
-    if (!this.isCommitted && (stream === null || !this.hasServed())) return null
-    const content = this.taken()
-    // What only repeats the text before it is nothing to the client.
-    if (content.length === 0 && (this.isCommitted || this.seam !== null)) return null
-    return this.isCommitted ? content : this.begun(content)
+    return this.isCommitted || (this.state.request.prepared.request.stream !== null && this.hasServed())
+  }
+
+  /** Notes that the attempt serves. */
+  commit(): void {
+    if (this.isCommitted) return
+    this.isCommitted = true
+    if (this.seam === null) {
+      this.opening = this.opened()
+      return
+    }
+    this.note('served', 200)
+    const model = fullName(servedModel(this.state.deps.catalog, this.response))
+    this.state.progress.continued.push({ model, at: this.seam.at() })
+  }
+
+  /** Passes on what arrived. What only repeats the text before it is nothing to the client. */
+  send(sink: ResponseSink): void {
+    const { response, seam, opening } = this
+    if (opening !== null) sink.add({ type: 'opened', opening })
+    this.opening = null
+    if (seam === null) response.release(sink)
+    else seam.join(response, sink, this.failure() === null)
+    if (seam?.hasSent()) this.commit()
   }
 
   /** Whether content that may be sent has arrived without a failure. */
@@ -147,10 +167,10 @@ export class AttemptRun {
     return this.response.failure ?? (this.response.ended ? null : truncated)
   }
 
-  /** Returns the end of the serving response, with all parts that were held back. */
-  lastBatch(): readonly ChatEvent[] {
-    const finishes = getFinishes(this.response)
-    return this.isCommitted ? finishes : [...this.begun(this.taken()), ...finishes]
+  /** Passes on the end of the serving response, with all that was held back. */
+  end(sink: ResponseSink): void {
+    this.send(sink)
+    sendFinishes(this.response, sink)
   }
 
   /** Records the attempt with its duration until now. */
@@ -173,23 +193,8 @@ export class AttemptRun {
     return this.state.deps.clock.monotonic() - this.response.startedAt
   }
 
-  /** Notes that the attempt serves, and returns its first batch. */
-  private begun(content: readonly ChatEvent[]): readonly ChatEvent[] {
-    this.isCommitted = true
-    if (this.seam === null) return [this.opened(), ...content]
-    this.note('served', 200)
-    const model = fullName(servedModel(this.state.deps.catalog, this.response))
-    this.state.progress.continued.push({ model, at: this.seam.at() })
-    return content
-  }
-
-  private taken(): ChatEvent[] {
-    const content = this.response.take()
-    return this.seam === null ? content : this.seam.join(content, this.failure() === null)
-  }
-
-  /** Creates the first event of a response, whose model from here on is the serving one. */
-  private opened(): ChatEvent {
+  /** Returns the start of the response, whose model from here on is the serving one. */
+  private opened(): ResponseStart {
     const { response } = this
     const { request, progress } = this.state
     const { candidate, startedAt, firstContentAt, request: question, effort, providerFields, vectors } = response
@@ -221,7 +226,7 @@ export class AttemptRun {
     if (question.dialect === 'messages') opening.inputUsage = getInputUsage(response)
     if (providerFields !== null) opening.providerFields = providerFields
     if (vectors !== null) opening.vectors = vectors
-    return { type: 'opened', opening }
+    return opening
   }
 
   /** Each second or 256 tokens, whichever comes first: a process that dies loses at most this much of a request. */
@@ -242,20 +247,16 @@ function getInputUsage({ usage, candidate, request }: UpstreamResponse): NonNull
   return { inputTokens, cachedInputTokens, cacheWriteTokens, hourCacheWriteTokens }
 }
 
-/** Finish reasons of a complete output. */
-export function getFinishes(response: ReceivedAnswer): readonly ChatEvent[] {
+/** Passes on the finish reasons of a complete output. */
+export function sendFinishes(response: ReceivedAnswer, sink: ResponseSink): void {
   const { stopSequence, upstreamReason } = response
-  const finishes: Built<FinishEvent>[] = []
   for (const [choice, reason] of response.finishes) {
-    const finish: Built<FinishEvent> = { type: 'finish', choice, reason }
+    const finish: Built<TypedPart<'finish'>> = { type: 'finish', choice, reason }
     if (choice === 0 && reason === 'stop' && stopSequence !== null) finish.stopSequence = stopSequence
     if (choice === 0 && upstreamReason !== null) finish.upstreamReason = upstreamReason
-    finishes.push(finish)
+    sink.add(finish)
   }
-  return finishes
 }
-
-type FinishEvent = Extract<ChatEvent, { readonly type: 'finish' }>
 
 const truncated = upstreamFailure('truncated', 'the response ended without its terminal event')
 const endless = upstreamFailure('bad_answer', 'the output exceeded its cap')

@@ -4,7 +4,7 @@
  * refusal or structured output cannot be joined from two outputs.
  */
 import { type ChatRequest, type FallbackPolicy, strictestPolicy } from '../core/chat/chat.ts'
-import type { ChatEvent } from '../core/chat/chat-events.ts'
+import type { CitedSource, ResponsePart, ResponseSink, TextChannel } from '../core/chat/chat-events.ts'
 import instructions from '../core/chat/continuations.json'
 import type { ProviderFailure } from '../providers/provider.ts'
 import type { Candidate } from './routing/candidate.ts'
@@ -18,9 +18,8 @@ export type Cut = {
   readonly policy: FallbackPolicy
   /** All text that the client has received. */
   readonly text: string
-  /** `phase` and `block` of its last text, as in `AnswerSink`. */
-  readonly phase: string | null
-  readonly block: number
+  /** Where its last text belongs. */
+  readonly channel: TextChannel
 }
 
 type CutRun = { readonly response: UpstreamResponse; readonly seam: Seam | null }
@@ -39,10 +38,10 @@ export function findCut({ response, seam }: CutRun, failure: ProviderFailure): C
   const isFree = request.choices === 1 && request.responseFormat.type === 'text' && !request.logprobs
   const mayRetry = failure.retryable && failure.blame !== 'caller'
   if (policy === 'none' || !isText || !isFree || !mayRetry || hasOwnParts(request)) return null
-  const { phase, block } = seam?.cut ?? response.place()
-  const text = seam?.text() ?? response.text
+  const channel = seam?.cut.channel ?? response.textChannel
+  const text = seam?.said() ?? response.text
   if (request.stop.some(stop => endsWithin(text, stop))) return null
-  return { candidate: response.candidate, failure, policy, text, phase, block }
+  return { candidate: response.candidate, failure, policy, text, channel }
 }
 
 /** Whether a text ends with the beginning of a stop sequence, which no provider would see across the seam. */
@@ -100,7 +99,7 @@ const leastRepeatedWord = 5
  * removes what it repeats. Its text continues the block of the text. Its reasoning is left out: after reasoning that was
  * cut, a signature would cover another text than the client has.
  */
-export class Seam {
+export class Seam implements ResponseSink {
   /** The beginning, while it is undecided; null = decided. */
   private held: string | null = ''
   private added = ''
@@ -110,13 +109,14 @@ export class Seam {
   private hasOther = false
   /** The removed part of its beginning. */
   private removed = ''
+  private next: ResponseSink | null = null
 
   constructor(readonly cut: Cut) {
     if (cut.text === '') this.held = null
   }
 
   /** All text that the client has received. */
-  text(): string {
+  said(): string {
     return this.cut.text + this.added
   }
 
@@ -127,42 +127,50 @@ export class Seam {
 
   /** Whether the continuation has more than a repetition that it did not end, or nothing at all. */
   isJoined(): boolean {
-    return this.added !== '' || this.isRepeated || this.hasOther
+    return this.hasSent() || this.isRepeated
   }
 
-  /** Returns the events to send. `isWhole`: the continuation has ended. One that was cut can end within what it repeats. */
-  join(events: readonly ChatEvent[], isWhole: boolean): ChatEvent[] {
-    const joined = events.flatMap(event => this.joined(event))
-    return isWhole ? [...joined, ...this.released()] : joined
+  /** Whether the client has received a part of the continuation. */
+  hasSent(): boolean {
+    return this.added !== '' || this.hasOther
   }
 
-  private joined(event: ChatEvent): ChatEvent[] {
-    const { cut } = this
-    switch (event.type) {
-      case 'text':
-        if (this.held === null) return this.shown(event.text)
-        this.held += event.text
-        return mayRepeat(cut.text, this.held) ? [] : this.released()
-      case 'reasoning':
-      case 'reasoning_end':
-        return []
-      case 'citation': {
-        const released = this.released()
-        const shift = countPoints(cut.text) - countPoints(this.removed)
-        const { start, end } = event.source
-        const source = { ...event.source, start: Math.max(0, start + shift), end: Math.max(0, end + shift) }
-        return [...released, { ...event, source }]
-      }
-      default:
-        this.hasOther = true
-        return [...this.released(), event]
+  /** Passes on what may be sent of the continuation. `isWhole`: it has ended. One that was cut can end within what it repeats. */
+  join(continuation: Pick<UpstreamResponse, 'release'>, next: ResponseSink, isWhole: boolean): void {
+    this.next = next
+    continuation.release(this)
+    if (isWhole) this.release()
+  }
+
+  text(channel: TextChannel, text: string): void {
+    if (channel.type === 'reasoning') return
+    if (channel.type !== 'text') {
+      this.release()
+      this.hasOther = true
+      this.next?.text(channel, text)
+    } else if (this.held === null) this.show(text)
+    else {
+      this.held += text
+      if (!mayRepeat(this.cut.text, this.held)) this.release()
     }
   }
 
-  /** Decides what the held text repeats, and returns the rest. */
-  private released(): ChatEvent[] {
+  add(part: ResponsePart): void {
+    if (part.type === 'reasoning_end') return
+    this.release()
+    this.hasOther = true
+    this.next?.add(part.type === 'citation' ? { ...part, source: this.shifted(part.source) } : part)
+  }
+
+  private shifted(source: CitedSource): CitedSource {
+    const shift = countPoints(this.cut.text) - countPoints(this.removed)
+    return { ...source, start: Math.max(0, source.start + shift), end: Math.max(0, source.end + shift) }
+  }
+
+  /** Decides what the held text repeats, and passes on the rest. */
+  private release(): void {
     const { held, cut } = this
-    if (held === null) return []
+    if (held === null) return
     this.held = null
     const count = repeated(cut.text, held)
     this.isRepeated = count > 0
@@ -170,15 +178,13 @@ export class Seam {
     const said = held.trim()
     const isPart = count === 0 && isRepetition(cut.text, said) && lastWords(cut.text).startsWith(said)
     this.removed = isPart ? held : held.slice(0, count)
-    return this.shown(held.slice(this.removed.length))
+    this.show(held.slice(this.removed.length))
   }
 
-  private shown(text: string): ChatEvent[] {
-    if (text === '') return []
-    const { phase, block } = this.cut
+  private show(text: string): void {
+    if (text === '') return
     this.added += text
-    const place = phase !== null ? { phase } : block === 0 ? {} : { block }
-    return [{ type: 'text', choice: 0, text, ...place }]
+    this.next?.text(this.cut.channel, text)
   }
 }
 

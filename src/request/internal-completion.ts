@@ -2,6 +2,7 @@
 import { isKeyFailure } from '../core/chat/attempts.ts'
 import type { ChatRequest, ReasoningEffort, SourceBody } from '../core/chat/chat.ts'
 import type { RequestAbortSignal } from '../core/chat/request-abort.ts'
+import { ResponseCollector } from '../core/chat/response-collector.ts'
 import { type Catalog, fullName, type Model } from '../core/models/models.ts'
 import type { Breach, Demand } from '../core/policy/constraints.ts'
 import { type Clock, type Network, readBodyText } from '../core/ports.ts'
@@ -84,7 +85,9 @@ export async function completeInternally(
   }
   if (response.failure !== null) throw new Error(response.failure.kind, { cause: response.failure })
   if (!response.ended) throw new Error('the output was truncated')
-  return response.take().reduce((text, event) => (event.type === 'text' ? text + event.text : text), '')
+  const output = new ResponseCollector()
+  response.release(output)
+  return output.result()[0]?.text ?? ''
 }
 
 /** Returns the constraint that forbids `completeInternally` to send a text to a model; null = none, or it is not offered. */

@@ -1,7 +1,6 @@
 /** Judges a finished attempt: reports it, and decides whether the loop goes on. */
 import { isKeyFailure } from '../core/chat/attempts.ts'
 import type { ChatRequest, Message, SourceBody } from '../core/chat/chat.ts'
-import type { ChatEvent } from '../core/chat/chat-events.ts'
 import { abortError } from '../core/chat/request-abort.ts'
 import { firstTokenAt } from '../models/effort.ts'
 import type { ProviderFailure } from '../providers/provider.ts'
@@ -22,10 +21,10 @@ import { lacksForcedCall, type UpstreamResponse } from './upstream-response.ts'
 import { type CallDeps, type CallState, continueAfter, maximumAttempts, maximumKeyFailures } from './ways.ts'
 
 /**
- * Decides the next step after an attempt: the last batch, the next way, or the end of the loop. Throws if the output
- * ended early after its first content was sent, or the request has ended.
+ * Decides the next step after an attempt: it serves, the next way, or the end of the loop. Throws if the output ended early
+ * after its first content was sent, or the request has ended.
  */
-export function judge(state: CallState, run: AttemptRun): readonly ChatEvent[] | 'next' | 'stop' {
+export function judge(state: CallState, run: AttemptRun): 'serve' | 'next' | 'stop' {
   const { deps, request, progress } = state
   const { response, attempt, way } = run
   const { candidate, claim } = way
@@ -35,7 +34,10 @@ export function judge(state: CallState, run: AttemptRun): readonly ChatEvent[] |
   const failed = { candidate, failure: failure ?? state.cut?.failure ?? noCall, status: attempt.status, claim }
   if (failure === null) {
     reportSuccess(deps, run)
-    if (isServing(state, run)) return run.lastBatch()
+    if (isServing(state, run)) {
+      run.commit()
+      return 'serve'
+    }
     if (run.isCommitted) throw uncalledAfterContent(state, run)
     discard(progress, response)
   } else {
@@ -147,7 +149,7 @@ const noCall: ProviderFailure = {
 }
 
 /** Returns the response without content if no candidate had a better one. Throws if all attempts failed. */
-export function emptyAnswer(state: CallState): readonly ChatEvent[] {
+export function emptyAnswer(state: CallState): AttemptRun {
   const { deps, request, progress, deadlineAt, failed, keyFailures, empty, atLimitMs, cut } = state
   if (cut !== null) throw truncatedOutputError(cut.failure, cut.candidate)
   if (empty === null) {
@@ -169,7 +171,8 @@ export function emptyAnswer(state: CallState): readonly ChatEvent[] {
     progress.attempts.findIndex(({ outcome }) => outcome === 'empty_answer'),
     1,
   )
-  return empty.lastBatch()
+  empty.commit()
+  return empty
 }
 
 /** Reports a success, with its speed if it was streamed. */

@@ -1,26 +1,23 @@
 /** Moderation of an output while it arrives. */
-import type { ChatEvent, ResponseOutput } from '../core/chat/chat-events.ts'
+import type { ResponseOutput, ResponseSink } from '../core/chat/chat-events.ts'
 import { WebCitations } from '../core/chat/citations.ts'
 import type { WebSource } from '../core/chat/web-sources.ts'
 import type { Moderation } from '../text/moderation/layers/moderation.ts'
+import type { Verdict } from '../text/moderation/verdict.ts'
 import type { ModeratedRequest } from './moderate.ts'
 
 export type OutputModerationDeps = { readonly moderation: Pick<Moderation, 'screenAnswer'> }
 
-/** The moderation layer that ended the output. */
-type OutputHit = { readonly layer: string | null; readonly category: string | null }
-
 /**
- * Passes on the output that may be sent. Sends nothing before the external moderation has judged the prompt, which runs
- * during the upstream call. Adds the citations of the web `sources` to text that is sent. A hit ends the output with
- * `content_filter`: nothing may be written after it.
+ * Passes on the output that may be sent. Adds the citations of the web `sources` to text that is sent. A hit ends the output
+ * with `content_filter`: nothing is passed on after it.
  */
-export class ScreenedOutput implements ResponseOutput {
-  /** Null = none so far. */
-  hit: OutputHit | null = null
+export class ScreenedOutput {
+  /** Receives the output, but nothing before `verdict`. */
+  readonly sink: ResponseSink
+  /** The external moderation's judgement of the prompt, which runs during the upstream call; null = it has passed. */
+  verdict: Promise<void> | null
   private readonly screen: ReturnType<Moderation['screenAnswer']>
-  private readonly citations: WebCitations | null
-  private pending: Promise<void> | null
 
   constructor(
     { moderation }: OutputModerationDeps,
@@ -28,40 +25,30 @@ export class ScreenedOutput implements ResponseOutput {
     { verdict, sources }: Pick<ModeratedRequest, 'verdict'> & { readonly sources: readonly WebSource[] },
     private readonly output: ResponseOutput,
   ) {
-    this.screen = moderation.screenAnswer(mode)
-    this.citations = sources.length === 0 ? null : new WebCitations(sources)
-    this.pending = verdict
+    const cited = sources.length === 0 ? output : new WebCitations(sources, output)
+    this.screen = moderation.screenAnswer(mode, cited)
+    this.sink = this.screen ?? cited
+    this.verdict = verdict
   }
 
-  write(batch: readonly ChatEvent[]): Promise<void> | null {
-    return this.pending === null ? this.pass(batch) : this.passAfter(this.pending, batch)
+  /** Returns the verdict that ended the output; null = none so far. */
+  hit(): Verdict | null {
+    return this.screen?.hit() ?? null
   }
 
-  /** Writes the last batch. A complete output is settled whether or not the client has read it. */
-  async end(batch: readonly ChatEvent[]): Promise<void> {
-    if (this.pending !== null) await this.pending
-    this.pending = null
-    void this.pass(batch)
+  async judged(): Promise<void> {
+    await this.verdict
+    this.verdict = null
+  }
+
+  flush(): Promise<void> | null {
+    return this.output.flush()
   }
 
   /** Sends what was held back of a truncated output and is clean: received text is billed. */
   release(): void {
-    const rest = this.pending === null && this.screen !== null ? this.screen.rest() : []
-    if (rest.length > 0) void this.output.write(rest)
-  }
-
-  private async passAfter(verdict: Promise<void>, batch: readonly ChatEvent[]): Promise<void> {
-    await verdict
-    this.pending = null
-    await this.pass(batch)
-  }
-
-  private pass(batch: readonly ChatEvent[]): Promise<void> | null {
-    const { screen, citations } = this
-    const shown = screen === null ? batch : screen.take(batch)
-    const hit = screen?.hit() ?? null
-    if (hit !== null) this.hit = { layer: hit.layer, category: hit.category }
-    if (shown.length === 0) return null
-    return this.output.write(citations === null ? shown : citations.add(shown))
+    if (this.verdict !== null) return
+    this.screen?.rest()
+    void this.output.flush()
   }
 }

@@ -3,6 +3,7 @@
  * nine rounds after a warm-up. Lists all layers and texts from `BENCH_LEAST_MS` on.
  */
 
+import { firstText } from '../../src/core/chat/chat-events.ts'
 import { deobfuscatedVariants } from '../../src/text/disguises/deobfuscate.ts'
 import { createHarmClassifier } from '../../src/text/harm/harm-classifier.ts'
 import { buildHostSet } from '../../src/text/hosts/host-set.ts'
@@ -48,11 +49,9 @@ const layers: Readonly<Record<string, (text: string) => unknown>> = {
 }
 
 function answered(of: OutputLayers, text: string) {
-  const screen = new OutputModerator(of, null)
-  screen.take([
-    { type: 'text', choice: 0, text },
-    { type: 'finish', choice: 0, reason: 'stop' },
-  ])
+  const screen = new OutputModerator(of, null, { text() {}, add() {} })
+  screen.text(firstText, text)
+  screen.add({ type: 'finish', choice: 0, reason: 'stop' })
 }
 
 const worst = new Map<string, number>()

@@ -1,15 +1,16 @@
 import { afterAll, describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import OpenAI from 'openai'
-import type { ChatEvent, FinishReason } from '../../src/core/chat/chat-events.ts'
+import type { FinishReason } from '../../src/core/chat/chat-events.ts'
 import { ResponseCollector } from '../../src/core/chat/response-collector.ts'
 import { GatewayError } from '../../src/core/validation/errors.ts'
-import { compatibleStream, completionBody } from '../../src/dialects/chat-completions/reply.ts'
+import { ChunkWriter, completionBody } from '../../src/dialects/chat-completions/reply.ts'
+import { type ChatEvent, tell, writeFrames } from '../harness/events.ts'
 import { startWith, summaryWith } from '../harness/reply.ts'
 
 const opening = startWith({ createdAt: 1_700_000_000 })
 const receipt = summaryWith({ record: { billed_microcents: 12_345 } })
-type CompletionStyle = Parameters<typeof compatibleStream>[0]
+type CompletionStyle = ConstructorParameters<typeof ChunkWriter>[0]
 const plain: CompletionStyle = { includeUsage: false, legacyFunctions: false, customTools: new Set() }
 const counted: CompletionStyle = { includeUsage: true, legacyFunctions: false, customTools: new Set() }
 const legacy: CompletionStyle = { includeUsage: false, legacyFunctions: true, customTools: new Set() }
@@ -35,8 +36,8 @@ const argues = (index: number, piece: string, choice = 0): ChatEvent => ({
 const token = (name: string) => ({ token: name, logprob: -0.5, bytes: [...Buffer.from(name)], top_logprobs: [] })
 
 const frames = (batches: readonly (readonly ChatEvent[])[], style = plain) => {
-  const { frame } = compatibleStream(style, 'req_1')
-  return batches.map(batch => frame(batch)).join('')
+  const chunks = new ChunkWriter(style, 'req_1')
+  return batches.map(batch => writeFrames(chunks, batch)).join('')
 }
 
 const answers = new Map<string, string>()
@@ -139,14 +140,13 @@ describe('OpenAI client', () => {
 
   test('throws an error after content and returns no finish reason for a truncated stream', async () => {
     const failure = new GatewayError('upstream_timeout', 'The model stopped answering. Ask again.')
-    const failed = accumulate(frames([[opened, text('Hel')]]) + compatibleStream(plain, 'req_1').failure(failure))
+    const failed = accumulate(frames([[opened, text('Hel')]]) + new ChunkWriter(plain, 'req_1').failure(failure))
     await expect(failed).rejects.toMatchObject({ code: 'upstream_timeout', type: 'upstream_error' })
     await expect(accumulate(frames([[opened, text('Hel'), finish('stop')]]))).rejects.toThrow('finish_reason')
   })
 
   test('reads a JSON response', async () => {
-    const fold = new ResponseCollector()
-    for (const event of [text('Hello'), finish('stop')]) fold.add(event)
+    const fold = tell(new ResponseCollector(), [text('Hello'), finish('stop')])
     answers.set('whole', JSON.stringify(completionBody(fold.result(), receipt, opening, plain)))
     const { choices, usage } = await client.chat.completions.create({ model: 'whole', messages: [] })
     expect([choices[0]?.message.content, usage?.total_tokens]).toEqual(['Hello', 18])
@@ -245,7 +245,7 @@ describe('wire bytes', () => {
   })
 
   test('match for a failure', () => {
-    const streamFormat = compatibleStream(plain, 'req_1')
+    const streamFormat = new ChunkWriter(plain, 'req_1')
     expect(
       streamFormat.failure(new GatewayError('upstream_failed', 'Ask again.', { detail: 'canary' })),
     ).toMatchInlineSnapshot(`
@@ -256,18 +256,16 @@ describe('wire bytes', () => {
   })
 
   test('match for JSON responses with calls, and with text, refusal, reasoning and log probabilities', () => {
-    const fold = new ResponseCollector()
-    for (const event of [
+    const fold = tell(new ResponseCollector(), [
       opens(0, 'one', 'sig'),
       argues(0, '{}'),
       finish('tool_calls'),
       text('Hi', 1),
       finish('stop', 1),
+      { type: 'reasoning', choice: 1, text: 'hm' },
+      { type: 'refusal', choice: 2, text: 'no' },
+      { type: 'logprobs', choice: 1, tokens: [token('Hi')] },
     ])
-      fold.add(event)
-    fold.add({ type: 'reasoning', choice: 1, text: 'hm' })
-    fold.add({ type: 'refusal', choice: 2, text: 'no' })
-    fold.add({ type: 'logprobs', choice: 1, tokens: [token('Hi')] })
     expect(completionBody(fold.result(), receipt, opening, plain)).toStrictEqual({
       id: 'req_1',
       choices: [
@@ -323,8 +321,7 @@ describe('wire bytes', () => {
   })
 
   test('match for a JSON response with a deprecated function call', () => {
-    const fold = new ResponseCollector()
-    for (const event of [opens(0, 'one'), argues(0, '{}'), finish('tool_calls')]) fold.add(event)
+    const fold = tell(new ResponseCollector(), [opens(0, 'one'), argues(0, '{}'), finish('tool_calls')])
     expect(completionBody(fold.result(), receipt, opening, legacy)).toMatchObject({
       choices: [
         { message: { content: null, function_call: { name: 'one', arguments: '{}' } }, finish_reason: 'function_call' },
@@ -333,7 +330,7 @@ describe('wire bytes', () => {
   })
 })
 
-test('compatibleStream: writes finish reason, usage and [DONE] only after settlement', () => {
+test('ChunkWriter: writes finish reason, usage and [DONE] only after settlement', () => {
   const cut = frames([[opened, text('Hel')], [finish('stop')]], counted)
   expect(cut).not.toMatch(/"finish_reason":"|"usage":\{|\[DONE\]/)
 })
@@ -351,7 +348,7 @@ type Chunk = {
   }[]
 }
 
-test('compatibleStream: keeps text, calls and order for any output and any batches', () => {
+test('ChunkWriter: keeps text, calls and order for any output and any batches', () => {
   const choice = fc.nat({ max: 2 })
   const piece = fc.string({ unit: 'binary', minLength: 1, maxLength: 6 })
   const written = fc.oneof(
@@ -391,9 +388,7 @@ test('compatibleStream: keeps text, calls and order for any output and any batch
           if (finish_reason !== null) item.ends++
         }
       }
-      const fold = new ResponseCollector()
-      for (const event of [...events, ...ends]) fold.add(event)
-      for (const whole of fold.result().choices) {
+      for (const whole of tell(new ResponseCollector(), [...events, ...ends]).result()) {
         expect(read[whole.index]).toEqual({
           text: whole.text,
           reasoning: whole.reasoning,

@@ -5,16 +5,14 @@
 import { describe, expect, test } from 'bun:test'
 import Anthropic from '@anthropic-ai/sdk'
 import OpenAI from 'openai'
-import type { ChatEvent, ContentEvent } from '../../src/core/chat/chat-events.ts'
 import { ResponseCollector } from '../../src/core/chat/response-collector.ts'
-import { compatibleStream, completionBody } from '../../src/dialects/chat-completions/reply.ts'
-import { messageBody } from '../../src/dialects/messages/reply.ts'
-import { messagesStream } from '../../src/dialects/messages/stream.ts'
-import { nativeBody, nativeStream } from '../../src/dialects/native/reply.ts'
+import { ChunkWriter, completionBody } from '../../src/dialects/chat-completions/reply.ts'
+import { MessageFrames, messageBody } from '../../src/dialects/messages/writers.ts'
+import { DeltaWriter, nativeBody } from '../../src/dialects/native/reply.ts'
 import { createReasoningSeal } from '../../src/dialects/reasoning-seal.ts'
 import { responseBody } from '../../src/dialects/responses/reply.ts'
 import { readResponses } from '../../src/dialects/responses/request.ts'
-import { responsesStream } from '../../src/dialects/responses/stream.ts'
+import { ResponseStream } from '../../src/dialects/responses/stream.ts'
 import { anthropic } from '../../src/providers/anthropic.ts'
 import { google } from '../../src/providers/google.ts'
 import { openai } from '../../src/providers/openai.ts'
@@ -22,6 +20,7 @@ import { openaiResponses } from '../../src/providers/openai-responses.ts'
 import type { Provider } from '../../src/providers/provider.ts'
 import { SseSplitter } from '../../src/providers/sse.ts'
 import { type AnswerPart, partsIn, recordedAnswer } from '../harness/answer-parts.ts'
+import { type ChatEvent, type ContentEvent, tell, writeBody, writeFrames } from '../harness/events.ts'
 import { startWith, summaryWith } from '../harness/reply.ts'
 
 /** A page and the passage that cites it; '' = no passage. */
@@ -275,8 +274,8 @@ const responsesContext = () => ({
 const chatStyle = { includeUsage: true, legacyFunctions: false, customTools: new Set<string>() }
 const messageStyle = { wantsThinking: true, seal: () => 's' }
 const collected = (events: readonly ChatEvent[]) => {
-  const collector = new ResponseCollector(true)
-  for (const event of events) collector.add(event)
+  const collector = new ResponseCollector()
+  tell(collector, events)
   return collector.result()
 }
 const getFetch = (body: string, type: string) =>
@@ -339,7 +338,7 @@ const forms: Readonly<
   'chat, stream': {
     hasPlaces: true,
     async read(events) {
-      const body = compatibleStream(chatStyle, 'req_1').frame(events)
+      const body = writeFrames(new ChunkWriter(chatStyle, 'req_1'), events)
       let text = ''
       const annotations: OpenAI.ChatCompletionMessage.Annotation[] = []
       const chunks = await getOpenai(body, sse).chat.completions.create({ model: 'm', messages: [], stream: true })
@@ -354,14 +353,14 @@ const forms: Readonly<
   'Responses, JSON': {
     hasPlaces: true,
     async read(events) {
-      const body = JSON.stringify(responseBody(responsesContext(), collected(events), opening, receipt))
+      const body = JSON.stringify(writeBody(responseBody(responsesContext(), 'req_1'), events))
       return citedInResponse(await getOpenai(body, json).responses.create({ model: 'm', input: 'Hi' }))
     },
   },
   'Responses, stream': {
     hasPlaces: true,
     async read(events) {
-      const body = responsesStream(responsesContext(), 'req_1', () => 1).frame(events)
+      const body = writeFrames(new ResponseStream(responsesContext(), 'req_1', () => 1), events)
       const stream = getOpenai(body, sse).responses.stream({ model: 'm', input: 'Hi' })
       const read = citedInResponse(await stream.finalResponse())
       expect(body.split('event: response.output_text.annotation.added')).toHaveLength(read.cited.length + 1)
@@ -371,14 +370,14 @@ const forms: Readonly<
   'Messages, JSON': {
     hasPlaces: false,
     async read(events) {
-      const body = JSON.stringify(messageBody(collected(events), opening, receipt, messageStyle))
+      const body = JSON.stringify(writeBody(messageBody(messageStyle), events))
       return citedInMessage(await new Anthropic({ apiKey: 'k', fetch: getFetch(body, json) }).messages.create(input))
     },
   },
   'Messages, stream': {
     hasPlaces: false,
     async read(events) {
-      const body = messagesStream(messageStyle, 'req_1').frame(events)
+      const body = writeFrames(new MessageFrames(messageStyle, 'req_1'), events)
       const client = new Anthropic({ apiKey: 'k', fetch: getFetch(body, sse) })
       return citedInMessage(await client.messages.stream(input).finalMessage())
     },
@@ -405,7 +404,7 @@ describe.each(Object.entries(upstreams))('citations of %s', (_name, made) => {
 
     test('reach native clients as sources, each once', () => {
       const pages = new Map(made.cited.map(([url, title]) => [url, { url, title }]))
-      const stream = nativeStream('req_1').frame(events())
+      const stream = writeFrames(new DeltaWriter('req_1'), events())
       const done: unknown = JSON.parse(stream.slice(stream.lastIndexOf('data: ') + 'data: '.length))
       for (const body of [nativeBody(collected(events()), receipt), done])
         expect(body).toMatchObject({ web: { sources: expect.arrayContaining([...pages.values()]) } })
@@ -418,9 +417,8 @@ test('citations of Claude for its own clients: keep blocks and fields unchanged'
   const made = upstreams['Claude, blocks of text']
   if (made === undefined) throw new Error('there is no such upstream')
   for (const events of [streamed(made), getEvents(partsIn(made.provider, made.whole))]) {
-    const body = messageBody(collected(events), opening, receipt, messageStyle)
-    expect<unknown>(body.content).toEqual(claude)
-    const stream = messagesStream(messageStyle, 'req_1').frame(events)
+    expect(writeBody(messageBody(messageStyle), events)).toMatchObject({ content: claude })
+    const stream = writeFrames(new MessageFrames(messageStyle, 'req_1'), events)
     const client = new Anthropic({ apiKey: 'k', fetch: getFetch(stream, sse) })
     expect<unknown>((await client.messages.stream(input).finalMessage()).content).toMatchObject(claude)
   }
@@ -437,9 +435,9 @@ test('citations of documents: reach Messages clients only', async () => {
       content: [{ type: 'text', text: 'So it is.', citations: [citation] }],
     }),
   )
-  expect(messageBody(collected(events), opening, receipt, messageStyle).content).toMatchObject([
-    { text: 'So it is.', citations: [citation] },
-  ])
+  expect(writeBody(messageBody(messageStyle), events)).toMatchObject({
+    content: [{ text: 'So it is.', citations: [citation] }],
+  })
   for (const form of ['chat, JSON', 'chat, stream', 'Responses, JSON', 'Responses, stream'])
     expect(await forms[form]?.read(events)).toEqual({ text: 'So it is.', cited: [] })
 })

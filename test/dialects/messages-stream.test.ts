@@ -3,11 +3,11 @@ import { describe, expect, test } from 'bun:test'
 import Anthropic from '@anthropic-ai/sdk'
 import fc from 'fast-check'
 import type { ReasoningItem } from '../../src/core/chat/chat.ts'
-import type { ChatEvent, ContentEvent, ProviderFields } from '../../src/core/chat/chat-events.ts'
-import { ResponseCollector } from '../../src/core/chat/response-collector.ts'
+import type { ProviderFields } from '../../src/core/chat/chat-events.ts'
 import { GatewayError } from '../../src/core/validation/errors.ts'
-import { type MessageStyle, messageBody } from '../../src/dialects/messages/reply.ts'
-import { messagesStream } from '../../src/dialects/messages/stream.ts'
+import type { MessageStyle } from '../../src/dialects/messages/reply.ts'
+import { MessageFrames, messageBody } from '../../src/dialects/messages/writers.ts'
+import { type ChatEvent, type ContentEvent, writeBody, writeFrames } from '../harness/events.ts'
 import { startWith, summaryWith } from '../harness/reply.ts'
 
 const seal = ({ family, kind, text: said, data, id }: ReasoningItem) =>
@@ -71,16 +71,15 @@ const whole = (
 }
 
 const framed = (events: readonly ChatEvent[], used = style): string => {
-  const format = messagesStream(used, 'req_1')
-  return events.map(event => format.frame([event])).join('')
+  const frames = new MessageFrames(used, 'req_1')
+  return events.map(event => writeFrames(frames, [event])).join('')
 }
 
-const folded = (events: readonly ChatEvent[], used = style) => {
-  const collector = new ResponseCollector(true)
-  for (const event of events) collector.add(event)
-  const done = events.find(event => event.type === 'done')
-  return messageBody(collector.result(), opening, done?.receipt ?? receipt, used)
-}
+const folded = (events: readonly ChatEvent[], used = style) =>
+  writeBody(messageBody(used), events) as {
+    readonly content: readonly Record<string, unknown>[]
+    readonly stop_reason: string
+  }
 
 /** Returns the message that the SDK reads from a stream. Rejects if the SDK does. */
 function readBySdk(bytes: string): Promise<Anthropic.Message> {
@@ -255,18 +254,18 @@ describe('Messages stream', () => {
   })
 
   test('ends with an error event that the SDK throws after a failure', async () => {
-    const format = messagesStream(style, 'req_1')
-    const begun = format.frame([{ type: 'opened', opening }, text('A')])
+    const format = new MessageFrames(style, 'req_1')
+    const begun = writeFrames(format, [{ type: 'opened', opening }, text('A')])
     const error = new GatewayError('upstream_failed', 'The answer broke off.')
     const failed = readBySdk(begun + format.failure(error))
     await expect(failed).rejects.toThrow('The answer broke off.')
   })
 
   test('keeps alive with comments before the start of the message and with pings later', () => {
-    const format = messagesStream(style, 'req_1')
-    expect(format.keepAlive?.()).toBe(': ping\n\n')
-    format.frame([{ type: 'opened', opening }])
-    expect(format.keepAlive?.()).toBe('event: ping\ndata: {"type":"ping"}\n\n')
+    const format = new MessageFrames(style, 'req_1')
+    expect(format.keepAlive()).toBe(': ping\n\n')
+    format.add({ type: 'opened', opening })
+    expect(format.keepAlive()).toBe('event: ping\ndata: {"type":"ping"}\n\n')
   })
 })
 

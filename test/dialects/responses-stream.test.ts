@@ -2,13 +2,13 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import OpenAI from 'openai'
-import type { ChatEvent, ContentEvent, FinishReason } from '../../src/core/chat/chat-events.ts'
-import { ResponseCollector } from '../../src/core/chat/response-collector.ts'
+import type { FinishReason } from '../../src/core/chat/chat-events.ts'
 import { type ErrorCode, GatewayError } from '../../src/core/validation/errors.ts'
 import { createReasoningSeal } from '../../src/dialects/reasoning-seal.ts'
 import { type ReplyContext, responseBody } from '../../src/dialects/responses/reply.ts'
 import { readResponses } from '../../src/dialects/responses/request.ts'
-import { responsesStream } from '../../src/dialects/responses/stream.ts'
+import { ResponseStream } from '../../src/dialects/responses/stream.ts'
+import { type ChatEvent, type ContentEvent, writeBody, writeFrames } from '../harness/events.ts'
 import { startWith, summaryWith } from '../harness/reply.ts'
 
 const reasoningSeal = createReasoningSeal('a secret of the tests', null)
@@ -58,8 +58,8 @@ function getStream(
   failure: ErrorCode | null = null,
   context = getContext(),
 ): string {
-  const stream = responsesStream(context, requestId, () => 1_700_000_001)
-  const frames = batches.map(batch => stream.frame(batch)).join('')
+  const stream = new ResponseStream(context, requestId, () => 1_700_000_001)
+  const frames = batches.map(batch => writeFrames(stream, batch)).join('')
   return failure === null
     ? frames
     : frames + stream.failure(new GatewayError(failure, 'It broke.', { retryAfterMs: 2_500 }))
@@ -196,9 +196,7 @@ describe('Responses stream', () => {
     const said = (phase: string, piece: string): ContentEvent => ({ type: 'text', choice: 0, text: piece, phase })
     const events = [said('commentary', 'I '), said('commentary', 'look.'), said('final_answer', 'Done.')]
     const streamed = await accumulated(getStream([[opened, ...events], [finish('stop')], [done]]))
-    const collector = new ResponseCollector(true)
-    for (const event of [...events, finish('stop')]) collector.add(event)
-    const whole = responseBody(getContext(), collector.result(), opening, receipt)
+    const whole = writeBody(responseBody(getContext(), requestId), [opened, ...events, finish('stop'), done])
     for (const { output } of [streamed, JSON.parse(JSON.stringify(whole))])
       expect<unknown>(output).toMatchObject([
         { phase: 'commentary', content: [{ text: 'I look.' }] },
@@ -383,9 +381,7 @@ test('responseBody: has the same items as the stream', async () => {
     call(0, 'patch'),
     args(0, '{"input":"x"}'),
   ]
-  const collector = new ResponseCollector(true)
-  for (const event of [...events, finish('tool_calls')]) collector.add(event)
-  const whole = responseBody(getContext(), collector.result(), opening, receipt)
+  const whole = writeBody(responseBody(getContext(), requestId), [opened, ...events, finish('tool_calls'), done])
   const streamed = await accumulated(getStream([[opened, ...events], [finish('tool_calls')], [done]]))
   const { output_text: _text, output_parsed: _parsed, ...response } = { output_parsed: null, ...streamed }
   expect(JSON.parse(JSON.stringify(whole))).toEqual(

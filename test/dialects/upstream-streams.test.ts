@@ -6,13 +6,12 @@ import { describe, expect, test } from 'bun:test'
 import Anthropic from '@anthropic-ai/sdk'
 import fc from 'fast-check'
 import OpenAI from 'openai'
-import type { ChatEvent } from '../../src/core/chat/chat-events.ts'
 import { GatewayError } from '../../src/core/validation/errors.ts'
-import { compatibleStream } from '../../src/dialects/chat-completions/reply.ts'
-import { messagesStream } from '../../src/dialects/messages/stream.ts'
+import { ChunkWriter } from '../../src/dialects/chat-completions/reply.ts'
+import { MessageFrames } from '../../src/dialects/messages/writers.ts'
 import { createReasoningSeal } from '../../src/dialects/reasoning-seal.ts'
 import { readResponses } from '../../src/dialects/responses/request.ts'
-import { responsesStream } from '../../src/dialects/responses/stream.ts'
+import { ResponseStream } from '../../src/dialects/responses/stream.ts'
 import type { StreamFormat } from '../../src/http/sse-response.ts'
 import { catalog } from '../../src/models/catalog.ts'
 import { anthropic } from '../../src/providers/anthropic.ts'
@@ -22,8 +21,9 @@ import { openaiResponses } from '../../src/providers/openai-responses.ts'
 import type { Provider } from '../../src/providers/provider.ts'
 import { ReceivedAnswer } from '../../src/providers/received-answer.ts'
 import { SseSplitter } from '../../src/providers/sse.ts'
-import { getFinishes } from '../../src/request/attempt-run.ts'
+import { sendFinishes } from '../../src/request/attempt-run.ts'
 import { askWith } from '../harness/ask.ts'
+import { type ChatEvent, EventLog, writeFrames } from '../harness/events.ts'
 import { startWith, summaryWith } from '../harness/reply.ts'
 
 const data = (value: object) => `data: ${JSON.stringify(value)}\n\n`
@@ -309,8 +309,10 @@ function getBatches(provider: Provider, bytes: Uint8Array, splits: readonly numb
   const splitter = new SseSplitter()
   const reader = provider.streamReader(1)
   const batches: (readonly ChatEvent[] | null)[] = []
+  const log = new EventLog()
   const take = () => {
-    const content = response.take()
+    response.release(log)
+    const content = log.taken()
     const first: ChatEvent = { type: 'opened', opening }
     if (content.length > 0) batches.push(batches.length === 0 ? [first, ...content] : content)
   }
@@ -325,28 +327,29 @@ function getBatches(provider: Provider, bytes: Uint8Array, splits: readonly numb
   reader.finish(response)
   take()
   if (response.failure !== null || !response.ended) return [...batches, null]
-  return [...batches, getFinishes(response), [{ type: 'done', receipt }]]
+  sendFinishes(response, log)
+  return [...batches, log.taken(), [{ type: 'done', receipt }]]
 }
 
 const seal = createReasoningSeal('a secret of the tests', null)
 const formats: Readonly<Record<'chat' | 'responses' | 'messages', () => StreamFormat>> = {
-  chat: () => compatibleStream({ includeUsage: true, legacyFunctions: false, customTools: new Set() }, 'req_1'),
+  chat: () => new ChunkWriter({ includeUsage: true, legacyFunctions: false, customTools: new Set() }, 'req_1'),
   responses() {
     const read = readResponses(
       { model: 'm', input: 'Hi' },
       { headers: new Headers(), text: '' },
       { seal, accountId: 'a' },
     )
-    return responsesStream({ ...read, seal: entry => seal.seal('a', entry) }, 'req_1', () => 1)
+    return new ResponseStream({ ...read, seal: entry => seal.seal('a', entry) }, 'req_1', () => 1)
   },
-  messages: () => messagesStream({ wantsThinking: true, seal: entry => seal.seal('a', entry) }, 'req_1'),
+  messages: () => new MessageFrames({ wantsThinking: true, seal: entry => seal.seal('a', entry) }, 'req_1'),
 }
 type Form = keyof typeof formats
 
 function framed(form: Form, batches: readonly (readonly ChatEvent[] | null)[]): string {
   const format = formats[form]()
   const failure = new GatewayError('upstream_failed', 'It broke.')
-  return batches.map(batch => (batch === null ? format.failure(failure) : format.frame(batch))).join('')
+  return batches.map(batch => (batch === null ? format.failure(failure) : writeFrames(format, batch))).join('')
 }
 
 const getFetch = (stream: string) =>

@@ -1,9 +1,10 @@
 /** Records what a reader says, after the guarantees of `ReceivedAnswer`, as one object per call. */
-import type { ContentEvent, FinishReason, ProviderFields, ReportedUsage } from '../../src/core/chat/chat-events.ts'
+import type { FinishReason, ProviderFields, ReportedUsage } from '../../src/core/chat/chat-events.ts'
 import type { Provider, ProviderFailure, StreamReader } from '../../src/providers/provider.ts'
 import { ReceivedAnswer } from '../../src/providers/received-answer.ts'
 import type { EventReader, EventSplitter, ServerSentEvent } from '../../src/providers/sse.ts'
 import { askWith } from './ask.ts'
+import { type ContentEvent, EventLog } from './events.ts'
 
 export type AnswerPart =
   | ContentEvent
@@ -34,16 +35,18 @@ const accepted: Readonly<Record<string, (...given: never[]) => AnswerPart>> = {
   reportFields: (fields: ProviderFields) => ({ type: 'provider_fields', fields }),
   end: () => ({ type: 'end' }),
 }
-const ownMethods: readonly PropertyKey[] = ['isOver', 'take']
+const ownMethods: readonly PropertyKey[] = ['isOver', 'release']
 
 /** An answer, and its parts since the last `drain`. By default, the request asks for as many choices as a reader can have. */
 export function recordedAnswer(request = askWith({ choices: 128 })) {
   const received = new ReceivedAnswer(request)
+  const log = new EventLog()
   let parts: AnswerPart[] = []
   const record = (name: string, given: readonly unknown[], call: () => unknown) => {
     if (received.isOver()) return
     call()
-    for (const event of received.take())
+    received.release(log)
+    for (const event of log.taken())
       if (event.type !== 'opened' && event.type !== 'filtered' && event.type !== 'finish' && event.type !== 'done')
         parts.push(event)
     const part = accepted[name]?.(...(given as never[]))

@@ -1,11 +1,11 @@
 /** Timing of a stream on a test clock: status, pings, cancellation. */
 import { describe, expect, test } from 'bun:test'
 import type { StreamMode } from '../../src/core/chat/chat.ts'
-import type { ChatEvent } from '../../src/core/chat/chat-events.ts'
 import { createTicker } from '../../src/core/chat/stream-pacing.ts'
 import { GatewayError } from '../../src/core/validation/errors.ts'
 import { toGatewayError } from '../../src/http/error-response.ts'
 import { StreamDelivery, streamHeaders } from '../../src/http/sse-response.ts'
+import { type ChatEvent, tell } from '../harness/events.ts'
 import { movedClock, oneTurn } from '../harness/moved-clock.ts'
 import { startWith, summaryWith } from '../harness/reply.ts'
 
@@ -16,10 +16,19 @@ const text = (content: string): ChatEvent => ({ type: 'text', choice: 0, text: c
 function start(mode: StreamMode = 'realtime') {
   const { clock, move, running } = movedClock()
   const log: string[] = []
+  let frames = ''
   const failures: unknown[] = []
   const delivery = new StreamDelivery({
     streamFormat: {
-      frame: batch => batch.map(event => (event.type === 'text' ? `data: ${event.text}\n\n` : '')).join(''),
+      text: (_channel, said) => {
+        frames += `data: ${said}\n\n`
+      },
+      add() {},
+      take() {
+        const taken = frames
+        frames = ''
+        return taken
+      },
       failure: error => `data: failed ${error.code}\n\n`,
     },
     mode,
@@ -45,8 +54,8 @@ function start(mode: StreamMode = 'realtime') {
   return {
     log,
     /** Returns what the source waits for. */
-    write: (...batch: ChatEvent[]) => delivery.write(batch),
-    send: (...batch: ChatEvent[]) => void delivery.write(batch),
+    write: (...batch: ChatEvent[]) => tell(delivery, batch).flush(),
+    send: (...batch: ChatEvent[]) => void tell(delivery, batch).flush(),
     fail: (thrown: unknown) => delivery.end({ thrown }),
     end: () => delivery.end(),
     move,

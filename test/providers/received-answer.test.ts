@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'bun:test'
-import type { ChatEvent } from '../../src/core/chat/chat-events.ts'
 import { anthropic } from '../../src/providers/anthropic.ts'
 import { providerFailure } from '../../src/providers/failure.ts'
 import { google } from '../../src/providers/google.ts'
@@ -8,8 +7,15 @@ import type { Provider } from '../../src/providers/provider.ts'
 import { ReceivedAnswer } from '../../src/providers/received-answer.ts'
 import { type AnswerPart, recorded, recordedAnswer } from '../harness/answer-parts.ts'
 import { askWith } from '../harness/ask.ts'
+import { type ChatEvent, EventLog } from '../harness/events.ts'
 
 /** Deeper than `JSON.stringify` supports, within the longest accepted event. */
+function takenFrom(response: ReceivedAnswer): ChatEvent[] {
+  const log = new EventLog()
+  response.release(log)
+  return log.events
+}
+
 const depth = 45_000
 const deep = `${'{"a":'.repeat(depth)}1${'}'.repeat(depth)}`
 
@@ -154,7 +160,7 @@ test('ReceivedAnswer: joins the deltas of one text until they are taken, and no 
   response.addArguments(0, 0, '{"a":')
   response.addArguments(0, 0, '1')
   response.addArguments(0, 1, '{"b"')
-  const taken = response.take()
+  const taken = takenFrom(response)
   const expected: readonly ChatEvent[] = [
     { type: 'text', choice: 0, text: 'ab' },
     { type: 'text', choice: 1, text: 'c' },
@@ -168,7 +174,7 @@ test('ReceivedAnswer: joins the deltas of one text until they are taken, and no 
   ]
   expect(taken).toStrictEqual([...expected])
   response.addArguments(0, 1, ':2}')
-  expect(response.take()).toStrictEqual([{ type: 'tool_arguments', choice: 0, index: 1, text: ':2}' }])
+  expect(takenFrom(response)).toStrictEqual([{ type: 'tool_arguments', choice: 0, index: 1, text: ':2}' }])
   // A taken event is sent already.
   expect(taken).toStrictEqual([...expected])
 })
@@ -181,6 +187,6 @@ test('ReceivedAnswer: ignores choices that the request has not asked for', () =>
   response.addText(0, 'a')
   response.finish(0, 'stop')
   response.end()
-  expect(response.take()).toEqual([{ type: 'text', choice: 0, text: 'a' }])
+  expect(takenFrom(response)).toEqual([{ type: 'text', choice: 0, text: 'a' }])
   expect([response.text, response.failure, [...response.finishes]]).toEqual(['a', null, [[0, 'stop']]])
 })

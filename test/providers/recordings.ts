@@ -3,10 +3,10 @@
  * splitter and reader, and merges the parts into one comparable response.
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
-import { isSameText } from '../../src/core/chat/chat-events.ts'
 import type { StreamReader } from '../../src/providers/provider.ts'
 import { SseSplitter } from '../../src/providers/sse.ts'
 import { type AnswerPart, recordedAnswer } from '../harness/answer-parts.ts'
+import { findChannel } from '../harness/events.ts'
 import { reportSkipped } from '../harness/needs.ts'
 
 export type RecordedProvider = 'openai' | 'compat' | 'anthropic' | 'gemini'
@@ -110,7 +110,8 @@ export function mergeParts(parts: readonly AnswerPart[]): AnswerPart[] {
   for (const [position, part] of parts.entries()) {
     if ((part.type === 'usage' || part.type === 'served') && last.get(part.type) !== position) continue
     const before = merged.at(-1)
-    const isSame = before !== undefined && 'text' in before && 'text' in part && isSameText(before, part)
+    const isSame =
+      before !== undefined && 'text' in before && 'text' in part && findChannel(before) === findChannel(part)
     if (isSame) merged[merged.length - 1] = { ...before, text: before.text + part.text }
     else merged.push(part)
   }

@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { ChatRequest } from '../../src/core/chat/chat.ts'
-import type { ChatEvent, ResponseOutput } from '../../src/core/chat/chat-events.ts'
 import type { Caller } from '../../src/core/limits/plans.ts'
 import { buildCatalog, fullName, type Model } from '../../src/core/models/models.ts'
 import { getHighestCost } from '../../src/core/usage/money.ts'
@@ -13,6 +12,7 @@ import { KeyPool } from '../../src/providers/keys/key-pool.ts'
 import { answer } from '../../src/request/answer.ts'
 import { estimateInputTokens } from '../../src/text/tokens/tokens.ts'
 import { errorFrame, type Format, formats, getFrames, models as named, writeWholeAnswer } from '../faults/support.ts'
+import { type ChatEvent, EventLog } from '../harness/events.ts'
 import { eventually } from '../harness/eventually.ts'
 import { oneTurn } from '../harness/moved-clock.ts'
 import { caller, createWorld, plenty, startedAt } from './world.ts'
@@ -127,7 +127,6 @@ async function read(
   of: Caller = caller,
 ): Promise<Run> {
   const controller = new AbortController()
-  const events: ChatEvent[] = []
   let batches = 0
   const leave = () => {
     if (leaving === null || leaving.after !== batches) return null
@@ -136,13 +135,11 @@ async function read(
     // The client stops reading and disconnects a turn later.
     return leaving.how === 'unread' ? oneTurn().then(() => controller.abort()) : null
   }
-  const output: ResponseOutput = {
-    write(batch) {
-      batches += 1
-      events.push(...batch)
-      return leave()
-    },
-  }
+  const output = new EventLog(() => {
+    batches += 1
+    return leave()
+  })
+  const { events } = output
   try {
     await leave()
     const { signal } = controller
@@ -325,13 +322,11 @@ test('call: waits once for capacity and calls the provider whose key has it firs
 test('call: an abort by the gateway ends a request whose client does not read', async () => {
   const rig = world(['hangs_after_content'])
   const ending = new AbortController()
-  const output: ResponseOutput = {
-    write() {
-      setTimeout(() => ending.abort(new GatewayError('service_unavailable', 'Draining.')))
-      // The client never reads.
-      return new Promise(() => {})
-    },
-  }
+  const output = new EventLog(() => {
+    setTimeout(() => ending.abort(new GatewayError('service_unavailable', 'Draining.')))
+    // The client never reads.
+    return new Promise(() => {})
+  })
   const request = asking({ stream: true, model: named.openai, fallback: false })
   const answering = answer(rig.deps, caller, request, { id: 'req_unread', signal: ending.signal, output })
   expect(await answering.catch((error: GatewayError) => error.message)).toBe('Draining.')
@@ -342,7 +337,7 @@ test('call: settles a complete output although the client has not read it', asyn
   const rig = world(['answers'])
   let written = 0
   // Nothing is read after the first batch.
-  const output: ResponseOutput = { write: () => (written++ === 0 ? null : new Promise(() => {})) }
+  const output = new EventLog(() => (written++ === 0 ? null : new Promise(() => {})))
   const request = asking({ stream: true, model: named.openai, fallback: false })
   const { signal } = new AbortController()
   await rig.time.run(answer(rig.deps, caller, request, { id: 'req_whole', signal, output }))
@@ -363,7 +358,7 @@ describe('probe of an open circuit', () => {
     const rig = await halfOpen(['hangs', 'hangs_after_content', 'answers'])
     const leaving = new AbortController()
     const { signal } = leaving
-    const output = { write: () => null }
+    const output = new EventLog()
     const first = answer(rig.deps, caller, request, { id: 'req_before', signal, output }).catch(() => null)
     await eventually(() => rig.calls.length > 0)
     expect(rig.deps.health.getStanding(named.openai).mayTry).toBe(false)

@@ -17,6 +17,7 @@ import type { ConfiguredProvider } from '../../src/providers/configured-provider
 import { openai } from '../../src/providers/openai.ts'
 import { answer } from '../../src/request/answer.ts'
 import { type Format, formats, getFrames } from '../faults/support.ts'
+import { EventLog } from '../harness/events.ts'
 import { caller, createWorld, plenty } from './world.ts'
 
 const outcomes = ['answers', 'status_503', 'status_429', 'status_401', 'hangs', 'cut_after_content'] as const
@@ -168,7 +169,7 @@ test('constraints: bind every attempt for any hosts, demands, keys and faults', 
         )
         const signal = new AbortController().signal
         const thrown: unknown = await rig.time
-          .run(answer(deps, of, request, { id: `req_${Bun.randomUUIDv7()}`, signal, output: { write: () => null } }))
+          .run(answer(deps, of, request, { id: `req_${Bun.randomUUIDv7()}`, signal, output: new EventLog() }))
           .then(
             () => null,
             (cause: unknown) => cause,

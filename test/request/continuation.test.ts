@@ -1,7 +1,7 @@
 /** Cut texts that another attempt continues: the text of both parts, their bill, and what is not continued. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import type { ChatEvent, ResponseSummary } from '../../src/core/chat/chat-events.ts'
+import { firstText, type ResponseSummary } from '../../src/core/chat/chat-events.ts'
 import { webPrices } from '../../src/core/chat/web-sources.ts'
 import type { Limits } from '../../src/core/limits/plans.ts'
 import { fullName } from '../../src/core/models/models.ts'
@@ -15,6 +15,7 @@ import { type Cut, repeated, Seam } from '../../src/request/continuation.ts'
 import type { Moderation } from '../../src/text/moderation/layers/moderation.ts'
 import { estimateInputTokens, estimateTokens } from '../../src/text/tokens/tokens.ts'
 import { errorFrame, type Format, formats, getFrames, models as named } from '../faults/support.ts'
+import { type ChatEvent, EventLog, tell } from '../harness/events.ts'
 import { isLongVariant } from '../harness/variants.ts'
 import { moderationFor } from '../text/moderation/layers/support.ts'
 import { getProvider } from './support.ts'
@@ -143,13 +144,8 @@ async function askFor({ parts, fields = {}, pieces = 7, own, limits, search, ...
     new Headers(),
     100,
   )
-  const events: ChatEvent[] = []
-  const output = {
-    write(batch: readonly ChatEvent[]) {
-      events.push(...batch)
-      return null
-    },
-  }
+  const output = new EventLog()
+  const { events } = output
   const { signal } = new AbortController()
   const deps = { ...rig.deps, ...given, ...(search && { web: { ...rig.deps.web, search } }) }
   const thrown = await rig.time.run(
@@ -575,7 +571,7 @@ test('continuation: keeps what the gateway found on the web, which is searched, 
 
 test('seam: places a citation by characters, after what was removed', () => {
   const text = 'It is said 😀 often'
-  const cut = { text, phase: null, block: 0 } as Cut
+  const cut = { text, channel: firstText } as Cut
   const seam = new Seam(cut)
   const said = `${text} by 😀 sources`
   const source = {
@@ -584,14 +580,13 @@ test('seam: places a citation by characters, after what was removed', () => {
     start: Array.from(text).length + 4,
     end: Array.from(said).length,
   }
-  const joined = seam.join(
-    [
-      { type: 'text', choice: 0, text: said },
-      { type: 'citation', choice: 0, source },
-    ],
-    true,
-  )
-  expect(joined).toEqual([
+  const continuation: readonly ChatEvent[] = [
+    { type: 'text', choice: 0, text: said },
+    { type: 'citation', choice: 0, source },
+  ]
+  const log = new EventLog()
+  seam.join({ release: sink => void tell(sink, continuation) }, log, true)
+  expect(log.events).toEqual([
     { type: 'text', choice: 0, text: ' by 😀 sources' },
     { type: 'citation', choice: 0, source },
   ])

@@ -6,6 +6,7 @@ import { readEmbeddingsRequest } from '../../src/dialects/embeddings/routes.ts'
 import { KeyPool } from '../../src/providers/keys/key-pool.ts'
 import { answer } from '../../src/request/answer.ts'
 import { planEmbeddings } from '../../src/request/plan-embeddings.ts'
+import { EventLog } from '../harness/events.ts'
 import { caller, createWorld, plenty, startedAt } from './world.ts'
 
 const published = publishedEmbeddingModels.find(({ id }) => id === 'text-embedding-3-small')
@@ -57,7 +58,7 @@ async function run({ deps }: ReturnType<typeof world>, input: readonly string[])
     const id = `req_${Bun.randomUUIDv7()}`
     const { signal } = new AbortController()
     // Only the end matters.
-    await answer(deps, caller, asking(input), { id, signal, output: { write: () => null } })
+    await answer(deps, caller, asking(input), { id, signal, output: new EventLog() })
     return null
   } catch (thrown) {
     return thrown

@@ -1,6 +1,5 @@
 /** Hedged attempts in the real pipeline: the network records its calls, and each test sends their frames. */
 import { expect, test } from 'bun:test'
-import type { ChatEvent, ResponseOutput } from '../../src/core/chat/chat-events.ts'
 import type { Caller, Limits } from '../../src/core/limits/plans.ts'
 import { fullName, type Model } from '../../src/core/models/models.ts'
 import { getCost, getHighestCost } from '../../src/core/usage/money.ts'
@@ -10,6 +9,7 @@ import { KeyPool } from '../../src/providers/keys/key-pool.ts'
 import { answer } from '../../src/request/answer.ts'
 import { estimateInputTokens, estimateTokens, likelyInputTokens } from '../../src/text/tokens/tokens.ts'
 import { type Format, getFrames, models as named } from '../faults/support.ts'
+import { type ChatEvent, EventLog } from '../harness/events.ts'
 import { oneTurn } from '../harness/moved-clock.ts'
 import { caller, createWorld, plenty } from './world.ts'
 
@@ -135,23 +135,16 @@ const askWith = (fields: Record<string, unknown> = {}, headers: Record<string, s
     100,
   )
 
-/** Receives the events of a response. */
-const collect = (events: ChatEvent[]): ResponseOutput => ({
-  write(batch) {
-    events.push(...batch)
-    return null
-  },
-})
-
 type Ended = { readonly events: readonly ChatEvent[]; readonly thrown: unknown }
 
 function run({ deps, limits }: World, request = askWith(), options: { signal?: AbortSignal; hedges?: boolean } = {}) {
   const { signal = new AbortController().signal, hedges } = options
   const of: Caller = { ...caller, limits, ...(hedges ? { hedges } : {}) }
-  const events: ChatEvent[] = []
+  const output = new EventLog()
+  const { events } = output
   const read = async (): Promise<Ended> => {
     try {
-      await answer(deps, of, request, { id: `req_${Bun.randomUUIDv7()}`, signal, output: collect(events) })
+      await answer(deps, of, request, { id: `req_${Bun.randomUUIDv7()}`, signal, output })
       return { events, thrown: null }
     } catch (thrown) {
       return { events, thrown }

@@ -1,10 +1,10 @@
 import { expect, test } from 'bun:test'
 import { Value } from '@sinclair/typebox/value'
-import type { ChatEvent } from '../../src/core/chat/chat-events.ts'
 import { ResponseCollector } from '../../src/core/chat/response-collector.ts'
 import { GatewayError } from '../../src/core/validation/errors.ts'
-import { nativeBody, nativeStream } from '../../src/dialects/native/reply.ts'
+import { DeltaWriter, nativeBody } from '../../src/dialects/native/reply.ts'
 import { chatEventShape, chatReplyShape } from '../../src/dialects/native/schema.ts'
+import { type ChatEvent, tell, writeFrames } from '../harness/events.ts'
 import { startWith, summaryWith } from '../harness/reply.ts'
 
 const receipt = summaryWith({
@@ -46,11 +46,7 @@ const answer: readonly ChatEvent[] = [
   { type: 'finish', choice: 0, reason: 'tool_calls' },
 ]
 
-const folded = (events: readonly ChatEvent[]) => {
-  const fold = new ResponseCollector()
-  for (const event of events) fold.add(event)
-  return fold.result()
-}
+const folded = (events: readonly ChatEvent[]) => tell(new ResponseCollector(), events).result()
 const payloads = (stream: string) =>
   stream
     .split('\n\n')
@@ -58,7 +54,7 @@ const payloads = (stream: string) =>
     .map(block => JSON.parse(block.slice(6)) as Record<string, unknown>)
 
 test('chat stream: matches byte for byte', () => {
-  expect(nativeStream('req_1').frame([opened, ...answer, { type: 'done', receipt }])).toMatchInlineSnapshot(`
+  expect(writeFrames(new DeltaWriter('req_1'), [opened, ...answer, { type: 'done', receipt }])).toMatchInlineSnapshot(`
     "data: {"type":"delta","content":"","reasoning":"hm"}
 
     data: {"type":"delta","content":"I look."}
@@ -119,8 +115,10 @@ test('chat response: matches field by field', () => {
 
 test('done: equals the JSON response without its output, which the deltas contain', () => {
   const events: readonly ChatEvent[] = [...answer, { type: 'refusal', choice: 0, text: ' No.' }]
-  const { frame } = nativeStream('req_1')
-  const parts = [opened, ...events, { type: 'done', receipt } as const].flatMap(event => payloads(frame([event])))
+  const deltas = new DeltaWriter('req_1')
+  const parts = [opened, ...events, { type: 'done', receipt } as const].flatMap(event =>
+    payloads(writeFrames(deltas, [event])),
+  )
   const { type, ...done } = parts.at(-1) ?? {}
   const { output, ...whole } = nativeBody(folded(events), receipt) as Record<string, unknown>
   expect(type).toBe('done')
@@ -134,8 +132,8 @@ test('done: equals the JSON response without its output, which the deltas contai
 })
 
 test('chat stream: has no done without settlement, and one error event for a failure', () => {
-  const streamFormat = nativeStream('req_1')
-  expect(streamFormat.frame([opened, ...answer])).not.toContain('"done"')
+  const streamFormat = new DeltaWriter('req_1')
+  expect(writeFrames(streamFormat, [opened, ...answer])).not.toContain('"done"')
   expect(streamFormat.failure(new GatewayError('upstream_failed', 'Ask again.', { detail: 'canary' }))).toBe(
     'data: {"type":"error","error":{"type":"upstream_error","code":"upstream_failed","message":"Ask again.","param":null,"request_id":"req_1"}}\n\n',
   )
@@ -158,7 +156,7 @@ test('chat response: reports a moderation stop in its body, in an event and in `
   const verdict = { layer: 'urls', category: 'malicious_url' }
   const body = nativeBody(folded(filtered), receipt)
   expect([body.filtered, Value.Check(chatReplyShape, body)]).toEqual([verdict, true])
-  const events = payloads(nativeStream('req_1').frame([opened, ...filtered, { type: 'done', receipt }]))
+  const events = payloads(writeFrames(new DeltaWriter('req_1'), [opened, ...filtered, { type: 'done', receipt }]))
   expect(events.slice(1)).toMatchObject([
     { type: 'filtered', ...verdict },
     { type: 'done', filtered: verdict },

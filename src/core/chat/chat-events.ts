@@ -1,6 +1,6 @@
 /**
- * The events of a chat response (`ChatEvent`), and what they carry: token counts, the start and the summary of a
- * response. Providers parse their streams into them and dialects write them in their API forms.
+ * What a response consists of, and who receives it (`ResponseSink`): texts and other parts, token counts, the start and
+ * the summary of a response. Readers of providers call a sink, and writers of dialects are one.
  */
 
 import type { ActedRule } from '../policy/rules.ts'
@@ -71,21 +71,27 @@ export type CitedSource = {
   readonly quote?: string
 }
 
-/** Part of a streamed output. `choice` is the index among the `n` requested choices, from 0. */
-export type ContentEvent =
-  /**
-   * `phase`: whether OpenAI's Responses API calls it a commentary or the final answer; absent = it does not say.
-   * `block`: number of Anthropic's text block, whose citations belong to all of its text; absent = the first.
-   */
-  | {
-      readonly type: 'text'
-      readonly choice: number
-      readonly text: string
-      readonly phase?: string
-      readonly block?: number
-    }
-  | { readonly type: 'reasoning'; readonly choice: number; readonly text: string }
-  | { readonly type: 'refusal'; readonly choice: number; readonly text: string }
+/**
+ * One text of an output, which arrives in deltas. Two deltas belong to the same text if their channel is the same object.
+ * `choice` is the index among the `n` requested choices, from 0.
+ */
+export type TextChannel = {
+  /** `tool_arguments`: JSON of a tool call, whose deltas joined are never empty: at least `{}`. */
+  readonly type: 'text' | 'reasoning' | 'refusal' | 'tool_arguments'
+  readonly choice: number
+  /** Of the tool call; 0 = another text. */
+  readonly index: number
+  /** Whether OpenAI's Responses API calls it a commentary or the final answer; null = it does not say. */
+  readonly phase: string | null
+  /** Number of Anthropic's text block, whose citations belong to all of its text. */
+  readonly block: number
+}
+
+/** Where most texts belong. */
+export const firstText: TextChannel = { type: 'text', choice: 0, index: 0, phase: null, block: 0 }
+
+/** A part of an output beside its texts. */
+type OutputPart =
   /** Starts a tool call. `index` is contiguous from 0 within its choice; `id` is unique within the response. */
   | {
       readonly type: 'tool_call'
@@ -97,11 +103,9 @@ export type ContentEvent =
       /** What called the tool, as Anthropic reports it: the model, or code that runs there. Absent = it does not say. */
       readonly caller?: JsonFields
     }
-  /** Part of the JSON arguments of the tool call `index`. The parts joined are never empty: at least `{}`. */
-  | { readonly type: 'tool_arguments'; readonly choice: number; readonly index: number; readonly text: string }
   | { readonly type: 'logprobs'; readonly choice: number; readonly tokens: readonly TokenLogprob[] }
   /**
-   * Ends a reasoning item, whose text arrived in the `reasoning` events since the last such event. Contains what its
+   * Ends a reasoning item, whose text arrived as `reasoning` since the last such part. Contains what its
    * provider requires when it is sent back. Dialects without a field for it ignore it.
    */
   | {
@@ -257,12 +261,12 @@ export type ResponseSummary = {
 }
 
 /**
- * What `answer()` writes, in batches: the events of one upstream read travel together. Order: `opened`, content, `finish` per
- * choice, `done`. A failure after the first content throws, so `done` never follows a truncated output.
+ * Order of a response: `opened`, content, `finish` per choice, `done`. A failure after the first content throws, so `done`
+ * never follows a truncated output.
  */
-export type ChatEvent =
+export type ResponsePart =
   | { readonly type: 'opened'; readonly opening: ResponseStart }
-  | ContentEvent
+  | OutputPart
   /** Moderation stopped the output here; a `finish` with `content_filter` follows. */
   | { readonly type: 'filtered'; readonly choice: number; readonly layer: string; readonly category: string }
   /**
@@ -278,34 +282,21 @@ export type ChatEvent =
     }
   | { readonly type: 'done'; readonly receipt: ResponseSummary }
 
-/** Receives one response. */
-export type ResponseOutput = {
-  /** Takes the next batch. Returns a promise if the client reads more slowly than the upstream writes: the next batch waits for it. */
-  write(batch: readonly ChatEvent[]): Promise<void> | null
+/** The parts of one type. */
+export type TypedPart<Type extends ResponsePart['type']> = Extract<ResponsePart, { readonly type: Type }>
+
+/** Receives one response in order. Texts, of which most of it consists, come without an object for each. */
+export type ResponseSink = {
+  text(channel: TextChannel, text: string): void
+  add(part: ResponsePart): void
 }
 
-/** Upstreams split output at arbitrary places. These functions join deltas that belong to the same text. */
-
-/** An event that carries part of a text. */
-export type TextDelta = Extract<ContentEvent, { readonly text: string }>
-
-export function isTextDelta(event: ChatEvent): event is TextDelta {
-  return 'text' in event
-}
-
-/** Returns true if both deltas belong to the same text. */
-export function isSameText(last: TextDelta, next: TextDelta): boolean {
-  if (last.choice !== next.choice || last.type !== next.type) return false
-  if (last.type === 'text' && next.type === 'text') return last.phase === next.phase && last.block === next.block
-  return last.type !== 'tool_arguments' || next.type !== 'tool_arguments' || last.index === next.index
-}
-
-/** Appends an event. A delta that continues the last event's text is merged into it. */
-export function appendMerged(events: ChatEvent[], event: ChatEvent): void {
-  const last = events.at(-1)
-  if (last !== undefined && isTextDelta(last) && isTextDelta(event) && isSameText(last, event))
-    events[events.length - 1] = { ...last, text: last.text + event.text }
-  else events.push(event)
+export type ResponseOutput = ResponseSink & {
+  /**
+   * Ends a batch, possibly an empty one: the parts of one upstream read travel together. Returns a promise if the client
+   * reads more slowly than the upstream writes: the next batch waits for it.
+   */
+  flush(): Promise<void> | null
 }
 
 const fewCharacters = 4_096

@@ -1,5 +1,5 @@
-/** Finds where an output cites the sources that its model received, and reports it as citation events. */
-import { type ChatEvent, type ContentEvent, isSameText } from './chat-events.ts'
+/** Finds where an output cites the sources that its model received, and adds these citations to it. */
+import type { ResponsePart, ResponseSink, TextChannel } from './chat-events.ts'
 import type { WebSource } from './web-sources.ts'
 
 /** A source of a response and where the output cites it, in Unicode code points. */
@@ -31,58 +31,45 @@ function getPlace(
   return { at: text.length, length: 0 }
 }
 
-type CitableText = { text: string; last: Extract<ContentEvent, { type: 'text' }>; readonly cited: Set<string> }
+type CitableText = { text: string; channel: TextChannel; readonly cited: Set<string> }
 
 /**
- * Adds the citations of web sources to the events of one response. A text is cited where it ends, because a dialect may
- * complete it there; sources that no text cites follow before the finish reason.
+ * Adds the citations of web sources to one response. A text is cited where it ends, because a dialect may complete it
+ * there; sources that no text cites follow before the finish reason.
  */
-export class WebCitations {
-  private readonly sources: readonly WebSource[]
+export class WebCitations implements ResponseSink {
   private readonly texts = new Map<number, CitableText>()
 
-  constructor(sources: readonly WebSource[]) {
-    this.sources = sources
-  }
+  constructor(
+    private readonly sources: readonly WebSource[],
+    private readonly next: ResponseSink,
+  ) {}
 
-  add(batch: readonly ChatEvent[]): readonly ChatEvent[] {
-    const out: ChatEvent[] = []
-    for (const event of batch) {
-      if ('choice' in event) this.note(event, out)
-      out.push(event)
+  text(channel: TextChannel, text: string): void {
+    const { type, choice } = channel
+    const known = this.texts.get(choice)
+    if (known !== undefined && known.channel !== channel) this.cite(choice, false)
+    if (type === 'text' && known === undefined) this.texts.set(choice, { text, channel, cited: new Set() })
+    else if (type === 'text' && known !== undefined) {
+      known.text += text
+      known.channel = channel
     }
-    return out
+    this.next.text(channel, text)
   }
 
-  private note(event: Extract<ChatEvent, { readonly choice: number }>, out: ChatEvent[]): void {
-    const known = this.texts.get(event.choice)
-    switch (event.type) {
-      case 'logprobs':
-      case 'citation':
-      case 'filtered':
-        break
-      case 'text':
-        if (known === undefined) this.texts.set(event.choice, { text: event.text, last: event, cited: new Set() })
-        else {
-          if (!isSameText(known.last, event)) this.cite(event.choice, out, false)
-          known.text += event.text
-          known.last = event
-        }
-        break
-      case 'finish':
-        this.cite(event.choice, out, true)
-        break
-      default:
-        if (known !== undefined) this.cite(event.choice, out, false)
-    }
+  add(part: ResponsePart): void {
+    if (part.type === 'finish') this.cite(part.choice, true)
+    else if (part.type === 'tool_call' || part.type === 'reasoning_end' || part.type === 'provider_item')
+      this.cite(part.choice, false)
+    this.next.add(part)
   }
 
-  private cite(choice: number, out: ChatEvent[], isLast: boolean): void {
+  private cite(choice: number, isLast: boolean): void {
     const { text, cited } = this.texts.get(choice) ?? { text: '', cited: new Set<string>() }
     for (const source of findCitations(text, this.sources)) {
       if (cited.has(source.url) || !(isLast || source.end > source.start)) continue
       cited.add(source.url)
-      out.push({ type: 'citation', choice, source })
+      this.next.add({ type: 'citation', choice, source })
     }
   }
 }

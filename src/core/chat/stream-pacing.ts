@@ -2,7 +2,7 @@
 
 import type { Clock } from '../ports.ts'
 import type { StreamMode } from './chat.ts'
-import { appendMerged, type ChatEvent, isTextDelta } from './chat-events.ts'
+import type { ResponsePart, ResponseSink, TextChannel } from './chat-events.ts'
 
 /** Grid of the writes, so that one timer serves every stream; upstream reads are joined on it. */
 export const gridMs = 10
@@ -14,16 +14,20 @@ const maximumHoldMs = 250
 const maximumPendingCharacters = 64 * 1024
 
 /**
- * The events of one response that were not sent: same events, same order, adjacent text deltas joined. The first text is
- * due immediately. `realtime`: at most one batch per 10 ms cell, nothing held longer. `buffered`: whole sentences about
- * every 100 ms. Tool calls and `done` never wait, and pending events precede them. A finish waits for `done`, with which
+ * Decides when a response is sent that its sink writes: same parts, same order, deltas in a row joined. The first text is
+ * due immediately. `realtime`: at most one write per 10 ms cell, nothing held longer. `buffered`: whole sentences about
+ * every 100 ms. Tool calls and `done` never wait, and pending parts precede them. A finish waits for `done`, with which
  * dialects write it: the last text and the end are one write. All times are monotonic milliseconds.
  */
-export class PacedQueue {
-  private queue: ChatEvent[] = []
+export class PacedQueue implements ResponseSink {
+  /** The newest text, which its next delta continues; '' = the sink has all. */
+  private held = ''
+  private channel: TextChannel | null = null
+  /** The sink has something that was not sent. */
+  private hasOther = false
   private pendingCharacters = 0
-  /** When the oldest pending event arrived. */
-  private pendingSince = 0
+  /** When the oldest pending part arrived; NaN = none is pending. */
+  private pendingSince = Number.NaN
   private mustGo = false
   private hasReasoning = false
   private textSeen = false
@@ -31,7 +35,10 @@ export class PacedQueue {
   /** Nothing follows, so nothing waits. */
   private hasEnded = false
 
-  constructor(private readonly mode: StreamMode) {}
+  constructor(
+    private readonly mode: StreamMode,
+    private readonly sink: ResponseSink,
+  ) {}
 
   /** Whether the source has to wait until the client reads. */
   isFull(): boolean {
@@ -39,55 +46,66 @@ export class PacedQueue {
   }
 
   isEmpty(): boolean {
-    return this.queue.length === 0
+    return this.held === '' && !this.hasOther
   }
 
-  add(batch: readonly ChatEvent[], now: number): void {
-    if (this.queue.length === 0) this.pendingSince = now
-    for (const event of batch) {
-      this.pendingCharacters += getCharacters(event)
-      const urgency = flushPriority(event)
-      if (urgency === 'now' || (urgency === 'text' && !this.textSeen)) this.mustGo = true
-      if (urgency === 'text') this.textSeen = true
-      if (urgency === 'soon') this.hasReasoning = true
-      appendMerged(this.queue, event)
+  text(channel: TextChannel, text: string): void {
+    if (channel !== this.channel) this.pass(this.held.length)
+    this.channel = channel
+    this.held += text
+    this.pendingCharacters += text.length
+    // A sentence of arguments is nothing to wait for.
+    if (channel.type === 'tool_arguments') this.mustGo = true
+    else if (channel.type === 'reasoning') this.hasReasoning = true
+    else if (!this.textSeen) {
+      this.mustGo = true
+      this.textSeen = true
     }
+  }
+
+  add(part: ResponsePart): void {
+    this.pass(this.held.length)
+    this.sink.add(part)
+    this.hasOther = true
+    this.pendingCharacters += partCharacters
+    if (part.type !== 'logprobs' && part.type !== 'citation' && part.type !== 'finish') this.mustGo = true
+  }
+
+  /** Notes when the parts arrived that are new. */
+  arrived(now: number): void {
+    if (Number.isNaN(this.pendingSince) && !this.isEmpty()) this.pendingSince = now
   }
 
   end(): void {
     this.hasEnded = true
   }
 
-  /** Returns the time at which part of the queue is due; infinite while it is empty. */
+  /** Returns the time at which a part is due; infinite while none is pending. */
   dueAt(now: number): number {
-    if (this.queue.length === 0) return Number.POSITIVE_INFINITY
+    if (this.isEmpty()) return Number.POSITIVE_INFINITY
     if (this.mustGo || this.hasEnded) return now
     if (this.mode === 'realtime' || this.hasReasoning) return (Math.floor(this.lastWrite / gridMs) + 1) * gridMs
     const beat = this.lastWrite + flushIntervalMs
-    if (now < beat || this.queue.length > 1 || readyOfLast(this.queue, true) > 0) return beat
-    return this.patienceEnds()
+    return now < beat || this.hasOther || completeTextLength(this.held, true) > 0 ? beat : this.patienceEnds()
   }
 
-  /** Empties the queue, except in `buffered` mode the end of its last text if the sentence is incomplete. */
-  take(now: number): readonly ChatEvent[] {
-    const batch = this.queue
-    const last = batch.at(-1)
-    const whole = this.mode === 'realtime' || this.mustGo || this.hasEnded || this.hasReasoning
-    this.queue = []
-    this.pendingCharacters = 0
-    if (!whole && last !== undefined && isTextDelta(last)) {
-      const ready = readyOfLast(batch, now < this.patienceEnds())
-      if (ready < last.text.length) {
-        batch.pop()
-        if (ready > 0) batch.push({ ...last, text: last.text.slice(0, ready) })
-        this.queue = [{ ...last, text: last.text.slice(ready) }]
-        this.pendingCharacters = last.text.length - ready
-      }
-    }
+  /** Passes on what is due: all, except in `buffered` mode the end of the newest text if the sentence is incomplete. */
+  release(now: number): void {
+    const isAll = this.mode === 'realtime' || this.mustGo || this.hasEnded || this.hasReasoning
+    this.pass(isAll ? this.held.length : completeTextLength(this.held, now < this.patienceEnds()))
+    this.hasOther = false
+    this.pendingCharacters = this.held.length
+    if (this.held === '') this.pendingSince = Number.NaN
     this.mustGo = false
     this.hasReasoning = false
     this.lastWrite = now
-    return batch
+  }
+
+  private pass(length: number): void {
+    if (length === 0 || this.channel === null) return
+    this.sink.text(this.channel, this.held.slice(0, length))
+    this.held = this.held.slice(length)
+    this.hasOther = true
   }
 
   private patienceEnds(): number {
@@ -95,40 +113,8 @@ export class PacedQueue {
   }
 }
 
-/** `text` may wait for its sentence, `soon` for the next cell of the grid; `along` is sent with the events around it. */
-function flushPriority(event: ChatEvent): 'now' | 'soon' | 'text' | 'along' {
-  switch (event.type) {
-    case 'text':
-    case 'refusal':
-      return 'text'
-    case 'reasoning':
-      return 'soon'
-    case 'logprobs':
-    case 'citation':
-    case 'finish':
-      return 'along'
-    case 'opened':
-    case 'reasoning_end':
-    case 'provider_item':
-    case 'tool_call':
-    case 'tool_arguments':
-    case 'filtered':
-    case 'done':
-      return 'now'
-    default:
-      return event satisfies never
-  }
-}
-
-/** Cost of holding an event, in characters: an event without text still takes memory. */
-function getCharacters(event: ChatEvent): number {
-  return isTextDelta(event) ? event.text.length : 64
-}
-
-function readyOfLast(queue: readonly ChatEvent[], patient: boolean): number {
-  const last = queue.at(-1)
-  return last !== undefined && isTextDelta(last) ? completeTextLength(last.text, patient) : 0
-}
+/** Cost of holding a part without text, in characters. */
+const partCharacters = 64
 
 /** Runs actions on the grid of the writes: `at` or at most one step later. */
 export type Ticker = { at(time: number, action: () => void): void }

@@ -5,18 +5,20 @@
 
 import type { ReasoningItem, ToolCall } from '../../core/chat/chat.ts'
 import type {
-  ChatEvent,
   CitedSource,
   FinishReason,
   ProviderFields,
+  ResponsePart,
   ResponseStart,
   ResponseSummary,
+  TextChannel,
   TokenLogprob,
+  TypedPart,
 } from '../../core/chat/chat-events.ts'
 import { shownTier } from '../../core/chat/provider-features.ts'
-import type { CollectedChoice, CollectedResponse } from '../../core/chat/response-collector.ts'
+import type { CollectedChoice } from '../../core/chat/response-collector.ts'
 import { shownCost } from '../../core/usage/money.ts'
-import { errorBody } from '../../core/validation/errors.ts'
+import { errorBody, type GatewayError } from '../../core/validation/errors.ts'
 import type { StreamFormat } from '../../http/sse-response.ts'
 import { CustomInput } from '../custom-tools.ts'
 import { sealedDetail } from '../reasoning-seal.ts'
@@ -28,210 +30,212 @@ type CompletionStyle = Pick<CompatibleRequest, 'includeUsage' | 'legacyFunctions
   readonly seal?: (item: ReasoningItem) => string
 }
 
+/** A chunk around one text: before it, and from it to the end of the delta. */
+type Field = { readonly choice: number; readonly before: string; readonly after: string }
+
+/** The pending chunk: consecutive deltas of one field become one chunk. */
+type Piece = { readonly field: Field; text: string; readonly tokens: TokenLogprob[] }
+
 /**
- * Returns a framer for the server-sent chunks of one response. It keeps state, so each response needs its own. Finish chunks, the
- * usage chunk and `[DONE]` follow only `done`: a truncated or unsettled response must not look complete.
+ * Writes the server-sent chunks of one response. It keeps state, so each response needs its own. Finish chunks, the usage chunk and
+ * `[DONE]` follow only `done`: a truncated or unsettled response must not look complete. Nothing follows a failure.
  */
-function chunkFramer(style: CompletionStyle): Pick<StreamFormat, 'frame'> {
-  const chunks = chunkWriter(style)
-  const finished = new Map<number, FinishReason>()
-  const add = (event: ChatEvent) => {
-    switch (event.type) {
+export class ChunkWriter implements StreamFormat {
+  /** Set by `opened`, the first part. */
+  private head = ''
+  private readonly tail: string
+  private readonly fields = new Map<TextChannel, Field>()
+  /** Reasoning by choice since its last end, and the number of its ends. */
+  private readonly reasoned = new Map<number, { text: string; ends: number }>()
+  private readonly begun = new Set<number>()
+  private readonly finished = new Map<number, FinishReason>()
+  /** Inputs of calls of free-text tools, by choice and index. */
+  private readonly inputs = new Map<string, { readonly field: Field; readonly input: CustomInput }>()
+  private piece: Piece | null = null
+  /** Annotations that become one chunk. */
+  private noted: { readonly choice: number; readonly annotations: object[] } | null = null
+  private out = ''
+
+  constructor(
+    private readonly style: CompletionStyle,
+    private readonly requestId: string,
+  ) {
+    this.tail = style.includeUsage ? ',"usage":null}\n\n' : '}\n\n'
+  }
+
+  text(channel: TextChannel, text: string): void {
+    const { type, choice, index } = channel
+    // The older form has one call.
+    if (index > 0 && this.style.legacyFunctions) return
+    if (type === 'reasoning' && this.style.seal !== undefined) this.reasoningAt(choice).text += text
+    const own = type === 'tool_arguments' ? this.inputs.get(`${choice}/${index}`) : undefined
+    const added = own === undefined ? text : own.input.add(text)
+    if (own === undefined || added !== '') this.gather(own?.field ?? this.fieldOf(channel), added)
+  }
+
+  add(part: ResponsePart): void {
+    switch (part.type) {
       case 'opened':
-        chunks.open(event.opening)
-        break
-      case 'text':
-        chunks.gather(event.choice, textField, event.text)
-        break
-      case 'reasoning':
-        chunks.gather(event.choice, reasoningField, event.text)
+        this.head = chunkHead(part.opening)
         break
       case 'reasoning_end':
-        chunks.endReasoning(event)
+        this.endReasoning(part)
         break
-      case 'refusal':
-        chunks.gather(event.choice, refusalField, event.text)
+      case 'logprobs': {
+        // They belong to the pending text. Without one they go with an empty text delta.
+        const { choice, tokens } = part
+        const isBeside = this.piece?.field.choice === choice
+        const piece = isBeside ? this.piece : this.gather(this.newField(choice, '{"content":', '}'), '')
+        piece?.tokens.push(...tokens)
         break
-      case 'logprobs':
-        chunks.log(event.choice, event.tokens)
-        break
+      }
       case 'tool_call':
-        if (event.index === 0 || !style.legacyFunctions) chunks.openCall(event.choice, event.index, event)
-        break
-      case 'tool_arguments':
-        if (!style.legacyFunctions) chunks.argue(event.choice, event.index, event.text)
-        else if (event.index === 0) chunks.gather(event.choice, functionField, event.text)
+        if (part.index === 0 || !this.style.legacyFunctions) this.openCall(part)
         break
       case 'citation':
-        chunks.cite(event.choice, event.source)
+        this.cite(part)
         break
       case 'finish':
-        finished.set(event.choice, event.reason)
+        this.finished.set(part.choice, part.reason)
         break
       case 'done':
-        chunks.end(finished, event.receipt)
+        this.end(part.receipt)
         break
     }
   }
-  return {
-    frame(batch) {
-      for (const event of batch) add(event)
-      return chunks.take()
-    },
+
+  take(): string {
+    this.flush()
+    const { out } = this
+    this.out = ''
+    return out
   }
-}
 
-/** A delta's JSON around the text of one of its fields. */
-type Field = { readonly before: string; readonly after: string }
-
-const textField: Field = { before: '{"content":', after: '}' }
-const reasoningField: Field = { before: '{"reasoning_content":', after: '}' }
-const refusalField: Field = { before: '{"refusal":', after: '}' }
-const functionField: Field = { before: '{"function_call":{"arguments":', after: '}}' }
-
-function inputField(index: number): Field {
-  return { before: `{"tool_calls":[{"index":${index},"custom":{"input":`, after: '}}]}' }
-}
-
-function argumentsField(index: number): Field {
-  return { before: `{"tool_calls":[{"index":${index},"function":{"arguments":`, after: '}}]}' }
-}
-
-/** The pending chunk: consecutive deltas of one field of one choice become one chunk. */
-type Piece = { readonly choice: number; readonly field: Field; text: string; readonly tokens: TokenLogprob[] }
-
-/** Writes the chunks of one response as text; `take` returns the text and empties it. */
-function chunkWriter(style: CompletionStyle) {
-  // Set by `opened`, the first event.
-  let head = ''
-  /** Reasoning by choice since its last end, and the number of its ends. */
-  const reasoned = new Map<number, { text: string; ends: number }>()
-  const tail = style.includeUsage ? ',"usage":null}\n\n' : '}\n\n'
-  const begun = new Set<number>()
-  /** Inputs of calls of free-text tools, by choice and index. */
-  const inputs = new Map<string, { readonly choice: number; readonly field: Field; readonly input: CustomInput }>()
-  let piece: Piece | null = null
-  /** Annotations that become one chunk. */
-  let noted: { readonly choice: number; readonly annotations: object[] } | null = null
-  let out = ''
-
-  const chunk = (choice: number, delta: string, logprobs = 'null', reason = 'null') => {
-    out += `${head}"choices":[{"index":${choice},"delta":${delta},"logprobs":${logprobs},"finish_reason":${reason}}]${tail}`
+  failure(error: GatewayError): string {
+    return `data: ${JSON.stringify(errorBody(error, this.requestId))}\n\n`
   }
-  const flush = () => {
-    if (noted !== null) chunk(noted.choice, JSON.stringify({ annotations: noted.annotations }))
-    noted = null
-    if (piece === null) return
-    const { choice, field, text, tokens } = piece
-    const logprobs = tokens.length === 0 ? 'null' : JSON.stringify(getLogprobs(tokens))
-    chunk(choice, field.before + JSON.stringify(text) + field.after, logprobs)
-    piece = null
-  }
-  const begin = (choice: number) => {
-    if (begun.has(choice)) return
-    begun.add(choice)
-    flush()
-    chunk(choice, '{"role":"assistant","content":"","refusal":null}')
-  }
-  const reasoningAt = (choice: number) => {
-    const known = reasoned.get(choice)
+
+  private fieldOf(channel: TextChannel): Field {
+    const known = this.fields.get(channel)
     if (known !== undefined) return known
-    const begun = { text: '', ends: 0 }
-    reasoned.set(choice, begun)
-    return begun
+    const { type, choice, index } = channel
+    const field =
+      type !== 'tool_arguments'
+        ? this.newField(choice, `{"${textFields[type]}":`, '}')
+        : this.style.legacyFunctions
+          ? this.newField(choice, '{"function_call":{"arguments":', '}}')
+          : this.newField(choice, `{"tool_calls":[{"index":${index},"function":{"arguments":`, '}}]}')
+    this.fields.set(channel, field)
+    return field
   }
-  const gather = (choice: number, field: Field, text: string): Piece => {
-    begin(choice)
-    if (piece?.choice === choice && piece.field.before === field.before) piece.text += text
+
+  private newField(choice: number, before: string, after: string): Field {
+    return { choice, before: this.start(choice) + before, after }
+  }
+
+  private start(choice: number): string {
+    return `${this.head}"choices":[{"index":${choice},"delta":`
+  }
+
+  private chunk(delta: string, logprobs = 'null', reason = 'null'): void {
+    this.out += `${delta},"logprobs":${logprobs},"finish_reason":${reason}}]${this.tail}`
+  }
+
+  private flush(): void {
+    const { noted, piece } = this
+    if (noted !== null) this.chunk(this.start(noted.choice) + JSON.stringify({ annotations: noted.annotations }))
+    this.noted = null
+    if (piece === null) return
+    const { field, text, tokens } = piece
+    const logprobs = tokens.length === 0 ? 'null' : JSON.stringify(getLogprobs(tokens))
+    this.chunk(field.before + JSON.stringify(text) + field.after, logprobs)
+    this.piece = null
+  }
+
+  private begin(choice: number): void {
+    if (this.begun.has(choice)) return
+    this.begun.add(choice)
+    this.flush()
+    this.chunk(`${this.start(choice)}{"role":"assistant","content":"","refusal":null}`)
+  }
+
+  private gather(field: Field, text: string): Piece {
+    this.begin(field.choice)
+    if (this.piece?.field.before === field.before) this.piece.text += text
     else {
-      flush()
-      piece = { choice, field, text, tokens: [] }
+      this.flush()
+      this.piece = { field, text, tokens: [] }
     }
-    return piece
+    return this.piece
   }
-  return {
-    open(opening: ResponseStart) {
-      head = chunkHead(opening)
-    },
-    gather(choice: number, field: Field, text: string) {
-      if (style.seal !== undefined && field === reasoningField) reasoningAt(choice).text += text
-      gather(choice, field, text)
-    },
-    endReasoning({ choice, family, kind, data, id }: Extract<ChatEvent, { type: 'reasoning_end' }>) {
-      if (style.seal === undefined || data === '') return
-      const reasoning = reasoningAt(choice)
-      begin(choice)
-      flush()
-      const item = { family, kind, text: reasoning.text, data, id }
-      chunk(choice, JSON.stringify({ reasoning_details: [sealedDetail(item, reasoning.ends++, style.seal)] }))
-      reasoning.text = ''
-    },
-    /** Log probabilities belong to the pending text. Without one they go with an empty text delta. */
-    log(choice: number, tokens: readonly TokenLogprob[]) {
-      const beside = piece?.choice === choice ? piece : gather(choice, textField, '')
-      beside.tokens.push(...tokens)
-    },
-    cite(choice: number, source: CitedSource) {
-      const annotations = getAnnotations([source])
-      if (annotations.length === 0) return
-      begin(choice)
-      if (noted?.choice !== choice) {
-        flush()
-        noted = { choice, annotations: [] }
-      }
-      noted.annotations.push(...annotations)
-    },
-    openCall(choice: number, index: number, call: Omit<ToolCall, 'arguments'>) {
-      flush()
-      const isCustom = style.customTools.has(call.name)
-      if (isCustom) inputs.set(`${choice}/${index}`, { choice, field: inputField(index), input: new CustomInput() })
-      const wire = isCustom ? wireCustomCall(call, '') : wireCall({ ...call, arguments: '' })
-      const field = style.legacyFunctions
-        ? `"function_call":${JSON.stringify({ name: call.name, arguments: '' })}`
-        : `"tool_calls":[${JSON.stringify({ index, ...wire })}]`
-      // If a choice starts with a call, its first chunk has the role and the call.
-      chunk(choice, begun.has(choice) ? `{${field}}` : `{"role":"assistant","content":null,${field},"refusal":null}`)
-      begun.add(choice)
-    },
-    argue(choice: number, index: number, json: string) {
-      const own = inputs.get(`${choice}/${index}`)
-      if (own === undefined) gather(choice, argumentsField(index), json)
-      else {
-        const text = own.input.add(json)
-        if (text !== '') gather(choice, own.field, text)
-      }
-    },
-    end(finished: ReadonlyMap<number, FinishReason>, receipt: ResponseSummary) {
-      for (const { choice, field, input } of inputs.values()) {
-        const { rest } = input.end()
-        if (rest !== '') gather(choice, field, rest)
-      }
-      flush()
-      for (const choice of finished.keys()) begin(choice)
-      for (const [choice, reason] of finished) chunk(choice, '{}', 'null', JSON.stringify(wireReason(reason, style)))
-      if (style.includeUsage) out += `${head}"choices":[],"usage":${JSON.stringify(getUsage(receipt))}}\n\n`
-      out += 'data: [DONE]\n\n'
-    },
-    take(): string {
-      flush()
-      const text = out
-      out = ''
-      return text
-    },
+
+  private reasoningAt(choice: number): { text: string; ends: number } {
+    const reasoning = this.reasoned.get(choice) ?? { text: '', ends: 0 }
+    this.reasoned.set(choice, reasoning)
+    return reasoning
+  }
+
+  private endReasoning({ choice, family, kind, data, id }: TypedPart<'reasoning_end'>): void {
+    const { seal } = this.style
+    if (seal === undefined || data === '') return
+    const reasoning = this.reasoningAt(choice)
+    this.begin(choice)
+    this.flush()
+    const item = { family, kind, text: reasoning.text, data, id }
+    this.chunk(this.start(choice) + JSON.stringify({ reasoning_details: [sealedDetail(item, reasoning.ends++, seal)] }))
+    reasoning.text = ''
+  }
+
+  private cite({ choice, source }: TypedPart<'citation'>): void {
+    const annotations = getAnnotations([source])
+    if (annotations.length === 0) return
+    this.begin(choice)
+    if (this.noted?.choice !== choice) {
+      this.flush()
+      this.noted = { choice, annotations: [] }
+    }
+    this.noted.annotations.push(...annotations)
+  }
+
+  private openCall({ choice, index, id, name, signature }: TypedPart<'tool_call'>): void {
+    this.flush()
+    const isCustom = this.style.customTools.has(name)
+    if (isCustom) {
+      const field = this.newField(choice, `{"tool_calls":[{"index":${index},"custom":{"input":`, '}}]}')
+      this.inputs.set(`${choice}/${index}`, { field, input: new CustomInput() })
+    }
+    const call = { id, name, arguments: '', signature }
+    const wire = isCustom ? wireCustomCall(call, '') : wireCall(call)
+    const field = this.style.legacyFunctions
+      ? `"function_call":${JSON.stringify({ name, arguments: '' })}`
+      : `"tool_calls":[${JSON.stringify({ index, ...wire })}]`
+    // If a choice starts with a call, its first chunk has the role and the call.
+    const isFirst = !this.begun.has(choice)
+    this.begun.add(choice)
+    const delta = isFirst ? `{"role":"assistant","content":null,${field},"refusal":null}` : `{${field}}`
+    this.chunk(this.start(choice) + delta)
+  }
+
+  private end(receipt: ResponseSummary): void {
+    for (const { field, input } of this.inputs.values()) {
+      const { rest } = input.end()
+      if (rest !== '') this.gather(field, rest)
+    }
+    this.flush()
+    for (const choice of this.finished.keys()) this.begin(choice)
+    for (const [choice, reason] of this.finished)
+      this.chunk(`${this.start(choice)}{}`, 'null', JSON.stringify(wireReason(reason, this.style)))
+    if (this.style.includeUsage)
+      this.out += `${this.head}"choices":[],"usage":${JSON.stringify(getUsage(receipt))}}\n\n`
+    this.out += 'data: [DONE]\n\n'
   }
 }
 
-/** Returns the format of one streamed response. Nothing follows a failure, not even `[DONE]`. */
-export function compatibleStream(style: CompletionStyle, requestId: string): StreamFormat {
-  return {
-    ...chunkFramer(style),
-    failure: error => `data: ${JSON.stringify(errorBody(error, requestId))}\n\n`,
-  }
-}
+const textFields = { text: 'content', reasoning: 'reasoning_content', refusal: 'refusal' } as const
 
 /** Returns the body of a response that is not streamed. */
 export function completionBody(
-  folded: CollectedResponse,
+  answer: readonly CollectedChoice[],
   receipt: ResponseSummary,
   opening: ResponseStart,
   style: CompletionStyle,
@@ -242,7 +246,7 @@ export function completionBody(
     created: opening.createdAt,
     model: opening.askedName ?? opening.model,
     ...getOwnFields(receipt.providerFields),
-    choices: folded.choices.map(choice => ({
+    choices: answer.map(choice => ({
       index: choice.index,
       message: getMessage(choice, style),
       logprobs: choice.logprobs.length === 0 ? null : getLogprobs(choice.logprobs),
@@ -253,7 +257,7 @@ export function completionBody(
 }
 
 function getMessage(
-  { text, reasoning, reasoningItems = [], refusal, citations, toolCalls }: CollectedChoice,
+  { text, reasoning, reasoningItems, refusal, citations, toolCalls }: CollectedChoice,
   style: CompletionStyle,
 ): object {
   const calls = toolCalls.map(call =>

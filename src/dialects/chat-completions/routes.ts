@@ -1,11 +1,12 @@
 import { Type } from '@sinclair/typebox'
 import type { ReasoningItem } from '../../core/chat/chat.ts'
+import { collectedBody } from '../../core/chat/response-collector.ts'
 import { oneOf, strictObject } from '../../core/validation/validate.ts'
 import type { ChatEndpoint, ChatRouteDeps } from '../../http/chat-handler.ts'
 import { chatRoute } from '../../http/chat-route-docs.ts'
 import { count, errorShape, id, modelName, namedSchema, orNull, shownCostFields, text } from '../../http/schemas.ts'
 import { detailReader, type ReasoningSeal } from '../reasoning-seal.ts'
-import { compatibleStream, completionBody } from './reply.ts'
+import { ChunkWriter, completionBody } from './reply.ts'
 import { compatibleSchema, readCompatible } from './request.ts'
 
 /** Schemas of chat-completions responses, as JSON and as a stream. `usage` also has the cost. */
@@ -159,8 +160,8 @@ function getEndpoint({ reasoningSeal }: Pick<CompatibleDeps, 'reasoningSeal'>): 
       return {
         request: parsed.request,
         spelling: parsed.spelling,
-        stream: requestId => compatibleStream(style, requestId),
-        body: (answer, opening, receipt) => completionBody(answer, receipt, opening, style),
+        stream: requestId => new ChunkWriter(style, requestId),
+        whole: collectedBody((answer, opening, receipt) => completionBody(answer, receipt, opening, style)),
       }
     },
   }

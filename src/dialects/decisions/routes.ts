@@ -1,4 +1,5 @@
 import { Type } from '@sinclair/typebox'
+import { collectedBody } from '../../core/chat/response-collector.ts'
 import { oneOf, strictObject } from '../../core/validation/validate.ts'
 import type { ChatEndpoint, ChatRouteDeps } from '../../http/chat-handler.ts'
 import { chatRoute, modelHeaders } from '../../http/chat-route-docs.ts'
@@ -38,11 +39,11 @@ function createEndpoint({ reasoningSeal }: { readonly reasoningSeal: ReasoningSe
     parse: (body, source) => ({
       request: readDecisions(body, source, { seal: reasoningSeal, accountId: source.accountId }),
       spelling: { messages: 'input' },
-      body: ({ choices }, { model }, receipt) => ({
-        answers: JSON.parse(choices[0]?.text ?? ''),
+      whole: collectedBody(([choice], { model }, receipt) => ({
+        answers: JSON.parse(choice?.text ?? ''),
         model,
         usage: responseUsage(receipt),
-      }),
+      })),
     }),
   }
 }

@@ -1,5 +1,7 @@
 /** The endpoint that all API forms of embeddings share: the request that carries the inputs, and a body that is written in chunks. */
+
 import type { ChatRequest, EmbeddingInputs, Vector } from '../../core/chat/chat.ts'
+import { collectedBody } from '../../core/chat/response-collector.ts'
 import type { EmbeddingCatalog } from '../../core/models/embedding-models.ts'
 import { type ConstraintsRow, readConstraintsHeader, requestDemands } from '../../core/policy/constraints.ts'
 import { chatRequestWithDefaults } from '../../core/request/chat-request.ts'
@@ -130,10 +132,10 @@ export function embeddingsEndpoint(
         request,
         spelling,
         heldBytes: Math.min(inputs.length * length * numberBytes, mostVectorBytes),
-        body(_answer, { vectors }, { usage }, over) {
+        whole: collectedBody((_answer, { vectors }, { usage }, over) => {
           if (vectors === undefined) throw new Error('a response to embeddings without vectors')
           return toResponseBody(write(vectors, usage.inputTokens), over)
-        },
+        }),
       }
     },
   }

@@ -1,6 +1,6 @@
 /** Writes one candidate of a Gemini response. A call is written when it is whole: clients of this API run what they receive. */
 import type { ReasoningItem } from '../../core/chat/chat.ts'
-import type { ChatEvent, CitedSource, ContentEvent, TokenLogprob } from '../../core/chat/chat-events.ts'
+import type { CitedSource, ResponsePart, TextChannel, TokenLogprob, TypedPart } from '../../core/chat/chat-events.ts'
 import { googleFinishReasons } from '../../core/chat/google-wire.ts'
 import { parseModelJson } from '../../core/validation/untrusted-json.ts'
 import { isFields } from '../foreign-objects.ts'
@@ -14,13 +14,13 @@ export type GeminiStyle = {
 }
 
 type Part = { text?: string; thought?: true; functionCall?: object; thoughtSignature?: string }
-type Finish = Pick<Extract<ChatEvent, { type: 'finish' }>, 'reason' | 'upstreamReason'>
+type Finish = Pick<TypedPart<'finish'>, 'reason' | 'upstreamReason'>
 type Call = { readonly id: string; readonly name: string; readonly signature: string | undefined; json: string }
 
 /** Writes one candidate. It keeps what is not sent yet. */
 export class CandidateWriter {
-  finish: Finish | null = null
-  filtered: Extract<ChatEvent, { type: 'filtered' }> | undefined
+  private finish: Finish = { reason: 'stop' }
+  private filtered: TypedPart<'filtered'> | undefined
   private parts: Part[] = []
   private calls = new Map<number, Call>()
   private hasBadCall = false
@@ -37,39 +37,44 @@ export class CandidateWriter {
     private readonly provider: string,
   ) {}
 
-  add(event: ContentEvent): void {
-    switch (event.type) {
-      case 'text':
-      case 'refusal':
-        if (this.areCallsWhole()) this.closeCalls()
-        this.said += event.text
-        this.addText(event.text, {})
-        break
-      case 'reasoning':
-        this.thought += event.text
-        if (this.style.wantsThoughts) this.addText(event.text, { thought: true })
-        break
+  text({ type, index }: TextChannel, text: string): void {
+    if (type === 'reasoning') {
+      this.thought += text
+      if (this.style.wantsThoughts) this.addText(text, { thought: true })
+    } else if (type === 'tool_arguments') {
+      const call = this.calls.get(index)
+      if (call !== undefined) call.json += text
+    } else {
+      if (this.areCallsWhole()) this.closeCalls()
+      this.said += text
+      this.addText(text, {})
+    }
+  }
+
+  add(part: Extract<ResponsePart, { readonly choice: number }>): void {
+    switch (part.type) {
       case 'reasoning_end':
-        this.endReasoning(event)
+        this.endReasoning(part)
         break
       case 'tool_call': {
-        const { index, id, name, signature } = event
+        const { index, id, name, signature } = part
         // Reasoning without a proof, which some providers require with the calls after it.
         if (this.thought !== '' && getFamily(this.provider) !== 'google')
           this.seal({ family: 'compatible', kind: 'signature', data: '', id: null })
         this.calls.set(index, { id, name, signature: signature ?? this.takeSealed(), json: '' })
         break
       }
-      case 'tool_arguments': {
-        const call = this.calls.get(event.index)
-        if (call !== undefined) call.json += event.text
-        break
-      }
       case 'logprobs':
-        this.tokens.push(...event.tokens)
+        this.tokens.push(...part.tokens)
         break
       case 'citation':
-        this.citations.push(event.source)
+        this.citations.push(part.source)
+        break
+      case 'finish':
+        this.finish = part
+        break
+      case 'filtered':
+        this.filtered = part
         break
       case 'provider_item':
         break
@@ -108,7 +113,7 @@ export class CandidateWriter {
     else this.parts.push({ text, ...kind, ...(signature && { thoughtSignature: signature }) })
   }
 
-  private endReasoning({ family, kind, data, id }: Extract<ContentEvent, { type: 'reasoning_end' }>): void {
+  private endReasoning({ family, kind, data, id }: TypedPart<'reasoning_end'>): void {
     if (family !== 'google') {
       const isUnsigned = family === 'anthropic' && data === ''
       this.seal({ family: isUnsigned ? 'compatible' : family, kind, data, id })
@@ -147,7 +152,7 @@ export class CandidateWriter {
   }
 
   private getReason(): string {
-    const { reason, upstreamReason = '' } = this.finish ?? { reason: 'stop' }
+    const { reason, upstreamReason = '' } = this.finish
     if (reason === 'length') return 'MAX_TOKENS'
     if (reason === 'content_filter')
       return googleFinishReasons.get(upstreamReason) === reason ? upstreamReason : 'SAFETY'

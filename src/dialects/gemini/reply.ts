@@ -2,11 +2,16 @@
  * Writes Gemini responses: one object, server-sent events, or a JSON array that grows. The finish reason follows only `done`: a
  * truncated or unsettled response must not look complete.
  */
-import type { ChatEvent, ResponseStart, ResponseSummary } from '../../core/chat/chat-events.ts'
-import type { CollectedResponse } from '../../core/chat/response-collector.ts'
+import type {
+  ResponsePart,
+  ResponseSink,
+  ResponseStart,
+  ResponseSummary,
+  TextChannel,
+} from '../../core/chat/chat-events.ts'
+import type { BodyWriter } from '../../core/chat/response-collector.ts'
 import { shownCost } from '../../core/usage/money.ts'
 import type { StreamFormat } from '../../http/sse-response.ts'
-import type { Fields } from '../foreign-objects.ts'
 import { CandidateWriter, type GeminiStyle } from './candidate.ts'
 import { googleErrorBody } from './errors.ts'
 
@@ -22,25 +27,33 @@ function usageMetadata(receipt: ResponseSummary) {
   }
 }
 
-/** Writes the frames of one response. */
-class ResponseFrames {
+/** Writes the objects of one response. */
+class ResponseFrames implements ResponseSink {
   private readonly candidates = new Map<number, CandidateWriter>()
   private opening: ResponseStart | null = null
+  private last: object | null = null
 
   constructor(private readonly style: GeminiStyle) {}
 
-  /** Returns the objects of a batch, at most two: the parts since the last batch, and the end. */
-  add(batch: readonly ChatEvent[]): object[] {
-    let receipt: ResponseSummary | null = null
-    for (const event of batch)
-      if (event.type === 'opened') this.opening = event.opening
-      else if (event.type === 'done') receipt = event.receipt
-      else if (event.type === 'finish') this.at(event.choice).finish = event
-      else if (event.type === 'filtered') this.at(event.choice).filtered = event
-      else this.at(event.choice).add(event)
-    if (receipt !== null) return [this.end(receipt)]
+  text(channel: TextChannel, text: string): void {
+    this.at(channel.choice).text(channel, text)
+  }
+
+  add(part: ResponsePart): void {
+    if (part.type === 'opened') this.opening = part.opening
+    else if (part.type === 'done') this.last = this.end(part.receipt)
+    else this.at(part.choice).add(part)
+  }
+
+  /** Returns the object with what has arrived since the last one; the last has the end. Null = nothing. */
+  take(): object | null {
+    if (this.last !== null) return this.last
     const arrived = [...this.candidates].flatMap(([index, candidate]) => candidate.frame(index) ?? [])
-    return arrived.length === 0 ? [] : [this.wrapped(arrived)]
+    return arrived.length === 0 ? null : this.wrapped(arrived)
+  }
+
+  hasEnded(): boolean {
+    return this.last !== null
   }
 
   private end(receipt: ResponseSummary): object {
@@ -66,37 +79,19 @@ class ResponseFrames {
   }
 }
 
-/** Returns the body of a response that is not streamed. */
-export function geminiBody(
-  { choices, events }: CollectedResponse,
-  opening: ResponseStart,
-  receipt: ResponseSummary,
-  style: GeminiStyle,
-): Fields {
-  const ends = choices.flatMap(({ index: choice, finishReason, upstreamReason, filtered }): ChatEvent[] => [
-    ...(filtered === undefined ? [] : [{ type: 'filtered' as const, choice, ...filtered }]),
-    {
-      type: 'finish',
-      choice,
-      reason: finishReason ?? 'stop',
-      ...(upstreamReason === undefined ? {} : { upstreamReason }),
-    },
-  ])
-  const [body = {}] = new ResponseFrames(style).add([
-    { type: 'opened', opening },
-    ...events,
-    ...ends,
-    { type: 'done', receipt },
-  ])
-  return { ...body }
+/** Returns the writer of one response that is not streamed. */
+export function geminiBody(style: GeminiStyle): BodyWriter {
+  const frames = new ResponseFrames(style)
+  return { ...toSink(frames), body: () => frames.take() ?? {} }
 }
 
 /** Returns the format of one streamed response, as server-sent events. */
 export function geminiStream(style: GeminiStyle, requestId: string): StreamFormat {
   const frames = new ResponseFrames(style)
-  const framed = (object: object) => `data: ${JSON.stringify(object)}\r\n\r\n`
+  const framed = (object: object | null) => (object === null ? '' : `data: ${JSON.stringify(object)}\r\n\r\n`)
   return {
-    frame: batch => frames.add(batch).map(framed).join(''),
+    ...toSink(frames),
+    take: () => framed(frames.take()),
     failure: error => framed(googleErrorBody(error, requestId)),
     // Google's client for Python reads a comment as JSON.
     keepAlive: () => '\r\n',
@@ -107,15 +102,22 @@ export function geminiStream(style: GeminiStyle, requestId: string): StreamForma
 export function geminiArray(style: GeminiStyle, requestId: string): StreamFormat {
   const frames = new ResponseFrames(style)
   let before = '['
-  const element = (object: object) => {
+  const element = (object: object | null) => {
+    if (object === null) return ''
     const text = before + JSON.stringify(object)
     before = ',\r\n'
     return text
   }
   return {
     contentType: 'application/json',
-    frame: batch => frames.add(batch).map(element).join('') + (batch.at(-1)?.type === 'done' ? ']' : ''),
+    ...toSink(frames),
+    take: () => element(frames.take()) + (frames.hasEnded() ? ']' : ''),
     failure: error => `${element(googleErrorBody(error, requestId))}]`,
     keepAlive: () => '\r\n',
   }
 }
+
+const toSink = (frames: ResponseFrames): ResponseSink => ({
+  text: (channel, text) => frames.text(channel, text),
+  add: part => frames.add(part),
+})

@@ -45,8 +45,7 @@ function chatEndpoint({ reasoningSeal: seal }: GeminiDeps): ChatEndpoint {
         request,
         spelling,
         stream: requestId => stream(style, requestId),
-        body: (answer, opening, receipt) => geminiBody(answer, opening, receipt, style),
-        keepsEvents: true,
+        whole: () => geminiBody(style),
       }
     },
     refusal: geminiRefusal,

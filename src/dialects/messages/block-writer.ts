@@ -1,116 +1,143 @@
 /**
- * Writes the content blocks of a Messages response, one after the other for any order of the events. If a provider writes several
- * calls in parallel, one block is open and the events of the others wait. A stream and a JSON body use the same code.
+ * Writes the content blocks of a Messages response, one after the other for any order of its parts. If a provider writes several
+ * calls in parallel, one block is open and the parts of the others wait. A stream and a JSON body use the same code.
  */
 
 import type { ReasoningFamily, ReasoningItem } from '../../core/chat/chat.ts'
-import type { CitedSource, ContentEvent } from '../../core/chat/chat-events.ts'
+import type {
+  CitedSource,
+  ResponsePart,
+  ResponseSink,
+  ResponseSummary,
+  TextChannel,
+  TypedPart,
+} from '../../core/chat/chat-events.ts'
 import { parseUntrustedJson } from '../../core/validation/untrusted-json.ts'
 import { type BlockFields, isBlockFields } from './blocks.ts'
+import { findExplanation, getEndFields, getEnding, getFamily, type MessageStyle, usageBody } from './reply.ts'
 
 /** Receives the blocks. Blocks never overlap: `close` precedes the next `open`. */
 export type BlockSink = {
   open(block: BlockFields): void
-  delta(delta: BlockFields): void
+  /** Adds to a text of the open block: its own, or the JSON of its input. */
+  say(field: 'text' | 'thinking' | 'partial_json', text: string): void
+  sign(signature: string): void
+  cite(citation: unknown): void
   close(): void
 }
 
-type BlockWriterOptions = {
-  readonly sink: BlockSink
-  /** Seals reasoning of another provider, so that the client can return it. */
-  readonly seal: (item: ReasoningItem) => string
-  /** Family of reasoning events, which do not name one. */
-  readonly family: () => ReasoningFamily
-  /** False omits reasoning of providers other than Anthropic. */
-  readonly showsThinking: boolean
-}
-
-type Call = Extract<ContentEvent, { type: 'tool_call' }>
 type CallState = { readonly index: number; readonly scan: ObjectScan }
 
 /** Writes the blocks of one response. It keeps state, so each response needs its own. */
-export class BlockWriter {
-  private readonly options: BlockWriterOptions
+export class BlockWriter implements ResponseSink {
   private current: 'none' | 'text' | 'thinking' | 'call' = 'none'
   private call: CallState | null = null
-  /** Events of other blocks that arrived before the open call was complete. */
-  private waiting: ContentEvent[] = []
+  /** Writes parts of other blocks that arrived before the open call was complete. */
+  private waiting: (() => void)[] = []
+  /** The output calls a tool of the client. */
   private called = false
   /** Number of the provider's text block that is open. */
   private textBlock = 0
+  /** Of reasoning, which does not name one. */
+  private family: ReasoningFamily = 'compatible'
+  private finish: Pick<TypedPart<'finish'>, 'reason' | 'stopSequence' | 'upstreamReason'> = { reason: 'stop' }
+  private filtered: TypedPart<'filtered'> | undefined
 
-  constructor(options: BlockWriterOptions) {
-    this.options = options
-  }
+  constructor(
+    private readonly style: MessageStyle,
+    private readonly sink: BlockSink,
+  ) {}
 
-  /** Returns whether the output calls a tool of the client. */
-  hasCalls(): boolean {
-    return this.called
-  }
-
-  add(event: ContentEvent): void {
+  text(channel: TextChannel, text: string): void {
     // A Messages response has one choice.
-    if (event.choice !== 0 || event.type === 'logprobs') return
-    if (this.call !== null && !this.call.scan.isWhole && !isOfCall(this.call, event)) this.waiting.push(event)
-    else this.write(event)
+    if (channel.choice !== 0) return
+    const isOfCall = channel.type === 'tool_arguments' && channel.index === this.call?.index
+    if (isOfCall || !this.isWithinCall()) this.write(channel, text)
+    else this.waiting.push(() => this.text(channel, text))
+    this.releaseDue()
+  }
+
+  add(part: ResponsePart): void {
+    if (part.type === 'opened') this.family = getFamily(part.opening.provider)
+    if (part.type === 'opened' || part.type === 'done' || part.type === 'logprobs' || part.choice !== 0) return
+    if (part.type === 'finish') this.finish = part
+    else if (part.type === 'filtered') this.filtered = part
+    else if (!this.isWithinCall()) this.writePart(part)
+    else this.waiting.push(() => this.add(part))
+    this.releaseDue()
+  }
+
+  /** Writes what waits, closes the open block, and returns the other fields of the end. */
+  end(receipt: ResponseSummary) {
+    while (this.waiting.length > 0) this.release()
+    this.close()
+    const { details, container, others } = getEndFields(receipt.providerFields)
+    const why = { explanation: findExplanation(this.filtered), details }
+    return { ending: getEnding(this.finish, this.called, why), usage: usageBody(receipt), container, others }
+  }
+
+  private isWithinCall(): boolean {
+    return this.call !== null && !this.call.scan.isWhole
+  }
+
+  private releaseDue(): void {
     if (this.waiting.length > 0 && this.call?.scan.isWhole) this.release()
   }
 
-  /** Writes the waiting events and closes the open block. */
-  end(): void {
-    while (this.waiting.length > 0) this.release()
-    this.close()
-  }
-
-  /** Closes the complete call and adds the waiting events again. Events of a further call can wait once more. */
+  /** Closes the complete call and writes what waits. Parts of a further call can wait once more. */
   private release(): void {
     this.close()
-    const events = this.waiting
+    const { waiting } = this
     this.waiting = []
-    for (const event of events) this.add(event)
+    for (const write of waiting) write()
   }
 
-  private write(event: ContentEvent): void {
-    switch (event.type) {
+  private write({ type, index, block }: TextChannel, text: string): void {
+    switch (type) {
       case 'text':
       case 'refusal':
-        this.enterText(event.type === 'text' ? (event.block ?? 0) : this.textBlock)
-        this.options.sink.delta({ type: 'text_delta', text: event.text })
-        break
-      case 'citation':
-        this.cite(event)
+        this.enterText(type === 'text' ? block : this.textBlock)
+        this.sink.say('text', text)
         break
       case 'reasoning':
-        if (!this.shows(this.options.family())) break
+        if (!this.shows(this.family)) break
         this.begin('thinking', emptyThinking)
-        this.options.sink.delta({ type: 'thinking_delta', thinking: event.text })
-        break
-      case 'reasoning_end':
-        this.endReasoning(event)
-        break
-      case 'tool_call':
-        this.openCall(event)
+        this.sink.say('thinking', text)
         break
       case 'tool_arguments':
         // A closed call is complete: later deltas of it are only white space.
-        if (this.call?.index !== event.index) break
-        this.call.scan.add(event.text)
-        this.options.sink.delta({ type: 'input_json_delta', partial_json: event.text })
+        if (this.call?.index !== index) break
+        this.call.scan.add(text)
+        this.sink.say('partial_json', text)
+        break
+    }
+  }
+
+  private writePart(part: ResponsePart): void {
+    switch (part.type) {
+      case 'citation':
+        this.cite(part)
+        break
+      case 'reasoning_end':
+        this.endReasoning(part)
+        break
+      case 'tool_call':
+        this.openCall(part)
         break
       case 'provider_item':
-        if (event.dialect === 'messages') this.writeItem(event.json)
+        if (part.dialect === 'messages') this.writeItem(part.json)
         break
     }
   }
 
   private shows(family: ReasoningFamily): boolean {
-    return this.options.showsThinking || family === 'anthropic'
+    return this.style.wantsThinking || family === 'anthropic'
   }
 
   private begin(kind: 'text' | 'thinking', block: BlockFields): void {
     if (this.current === kind) return
     this.close()
-    this.options.sink.open(block)
+    this.sink.open(block)
     this.current = kind
   }
 
@@ -122,12 +149,12 @@ export class BlockWriter {
   }
 
   /** Adds a citation to the open text block. A later one is left out: a block without text would be rejected as history. */
-  private cite({ source, own }: Extract<ContentEvent, { type: 'citation' }>): void {
+  private cite({ source, own }: TypedPart<'citation'>): void {
     const citation = own?.dialect === 'messages' ? parseUntrustedJson(own.json) : pageCitation(source)
-    if (this.current === 'text' && citation !== null) this.options.sink.delta({ type: 'citations_delta', citation })
+    if (this.current === 'text' && citation !== null) this.sink.cite(citation)
   }
 
-  private endReasoning({ family, kind, data, id }: Extract<ContentEvent, { type: 'reasoning_end' }>): void {
+  private endReasoning({ family, kind, data, id }: TypedPart<'reasoning_end'>): void {
     // Proofs of a model behind OpenRouter, which requires them also if the client did not request thinking.
     const isHidden = !this.shows(family) && family === 'compatible' && kind === 'encrypted'
     if (!this.shows(family) && !isHidden) return
@@ -145,16 +172,16 @@ export class BlockWriter {
 
   /** Seals an item without its text, which the block has in plain form. */
   private sealed(item: Omit<ReasoningItem, 'text'>): string {
-    return this.options.seal({ ...item, text: '' })
+    return this.style.seal({ ...item, text: '' })
   }
 
   private sign(signature: string): void {
-    this.options.sink.delta({ type: 'signature_delta', signature })
-    this.options.sink.close()
+    this.sink.sign(signature)
+    this.sink.close()
     this.current = 'none'
   }
 
-  private openCall({ index, id, name, signature, caller }: Call): void {
+  private openCall({ index, id, name, signature, caller }: TypedPart<'tool_call'>): void {
     this.close()
     this.called = true
     // The next turn needs the signature, and a call block has no field for it.
@@ -163,7 +190,7 @@ export class BlockWriter {
         type: 'redacted_thinking',
         data: this.sealed({ family: 'google', kind: 'signature', data: signature, id }),
       })
-    this.options.sink.open({ type: 'tool_use', id, name, input: {}, ...(caller === undefined ? {} : { caller }) })
+    this.sink.open({ type: 'tool_use', id, name, input: {}, ...(caller === undefined ? {} : { caller }) })
     this.current = 'call'
     this.call = { index, scan: new ObjectScan() }
   }
@@ -177,22 +204,22 @@ export class BlockWriter {
       return
     }
     this.close()
-    this.options.sink.open({ ...block, input: {} })
-    this.options.sink.delta({ type: 'input_json_delta', partial_json: JSON.stringify(block.input) })
-    this.options.sink.close()
+    this.sink.open({ ...block, input: {} })
+    this.sink.say('partial_json', JSON.stringify(block.input))
+    this.sink.close()
   }
 
   private whole(block: BlockFields): void {
     this.close()
-    this.options.sink.open(block)
-    this.options.sink.close()
+    this.sink.open(block)
+    this.sink.close()
   }
 
   private close(): void {
     if (this.current === 'none') return
-    const family = unsigned(this.options.family())
+    const family = unsigned(this.family)
     if (this.current === 'thinking') this.sign(this.sealed({ family, kind: 'signature', data: '', id: null }))
-    else this.options.sink.close()
+    else this.sink.close()
     this.current = 'none'
     this.call = null
   }
@@ -214,10 +241,6 @@ function pageCitation({ url, title, quote = '' }: CitedSource): BlockFields | nu
 /** Returns the family for unsigned reasoning: never Anthropic, which would reject it as forged. */
 function unsigned(family: ReasoningFamily): ReasoningFamily {
   return family === 'anthropic' ? 'compatible' : family
-}
-
-function isOfCall({ index }: CallState, event: ContentEvent): boolean {
-  return event.type === 'tool_arguments' && event.index === index
 }
 
 /** Detects the end of a JSON object that arrives in deltas, without storing it. */

@@ -1,18 +1,14 @@
-/** Writes Messages responses as one JSON body, and the parts that streams share with it. */
+/** The fields of Messages responses around their content. */
 
 import type { ReasoningFamily, ReasoningItem } from '../../core/chat/chat.ts'
 import type {
-  ChatEvent,
-  FinishReason,
   InputUsage,
   ProviderFields,
   ResponseStart,
   ResponseSummary,
+  TypedPart,
 } from '../../core/chat/chat-events.ts'
-import type { CollectedResponse } from '../../core/chat/response-collector.ts'
 import { shownCost } from '../../core/usage/money.ts'
-import { parseModelJson } from '../../core/validation/untrusted-json.ts'
-import { type BlockSink, BlockWriter } from './block-writer.ts'
 import { type BlockFields, isBlockFields } from './blocks.ts'
 
 /** Settings of the request and its account that change the form of the response. */
@@ -20,8 +16,6 @@ export type MessageStyle = {
   readonly wantsThinking: boolean
   readonly seal: (item: ReasoningItem) => string
 }
-
-type Finish = Extract<ChatEvent, { type: 'finish' }>
 
 /** Stop fields of a response. */
 type Ending = {
@@ -49,7 +43,7 @@ export function messageBase({ requestId, model, askedName }: ResponseStart) {
  * call that the output cap truncated must not run, so `max_tokens` takes precedence.
  */
 export function getEnding(
-  { reason, stopSequence, upstreamReason }: Pick<Finish, 'reason' | 'stopSequence' | 'upstreamReason'>,
+  { reason, stopSequence, upstreamReason }: Pick<TypedPart<'finish'>, 'reason' | 'stopSequence' | 'upstreamReason'>,
   hasCalls: boolean,
   { explanation, details }: { readonly explanation: string | null; readonly details: BlockFields | null },
 ): Ending {
@@ -132,66 +126,4 @@ export function findExplanation(
   filtered: { readonly layer: string; readonly category: string } | undefined,
 ): string | null {
   return filtered === undefined ? null : `The gateway's moderation ended this output (${filtered.category}).`
-}
-
-/** Returns the body of a response that is not streamed. */
-export function messageBody(
-  answer: CollectedResponse,
-  opening: ResponseStart,
-  receipt: ResponseSummary,
-  style: MessageStyle,
-) {
-  const [choice] = answer.choices
-  const content: BlockFields[] = []
-  const writer = new BlockWriter({
-    sink: collectInto(content),
-    seal: style.seal,
-    family: () => getFamily(opening.provider),
-    showsThinking: style.wantsThinking,
-  })
-  for (const event of answer.events) writer.add(event)
-  writer.end()
-  const reason: FinishReason = choice?.finishReason ?? 'stop'
-  const { details, container, others } = getEndFields(receipt.providerFields)
-  const why = { explanation: findExplanation(choice?.filtered), details }
-  return {
-    ...messageBase(opening),
-    content,
-    ...getEnding({ reason, ...getEnd(choice) }, writer.hasCalls(), why),
-    usage: usageBody(receipt),
-    ...(container === null ? {} : { container }),
-    ...others,
-  }
-}
-
-function getEnd(choice: CollectedResponse['choices'][number] | undefined) {
-  const { stopSequence, upstreamReason } = choice ?? {}
-  return {
-    ...(stopSequence === undefined ? {} : { stopSequence }),
-    ...(upstreamReason === undefined ? {} : { upstreamReason }),
-  }
-}
-
-/** Collects blocks in the same way as a client of the stream. */
-function collectInto(content: BlockFields[]): BlockSink {
-  let block: Record<string, unknown> = {}
-  let input: string | null = null
-  return {
-    open(opening) {
-      block = { ...opening }
-      input = null
-    },
-    delta({ type, text, thinking, signature, partial_json, citation }) {
-      if (type === 'text_delta') block.text = `${block.text}${text}`
-      else if (type === 'thinking_delta') block.thinking = `${block.thinking}${thinking}`
-      else if (type === 'signature_delta') block.signature = signature
-      else if (type === 'input_json_delta') input = `${input ?? ''}${partial_json}`
-      else if (type === 'citations_delta')
-        block.citations = [...(Array.isArray(block.citations) ? block.citations : []), citation]
-    },
-    close() {
-      const parsed = input === null ? null : parseModelJson(input)
-      content.push(input === null ? block : { ...block, input: isBlockFields(parsed) ? parsed : {} })
-    },
-  }
 }

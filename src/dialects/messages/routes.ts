@@ -8,9 +8,9 @@ import { count, errorFields, id, modelName, namedSchema, orNull, shownCostFields
 import { anyObject } from '../foreign-objects.ts'
 import { createTokenCounter, type TokenCounterDeps } from '../token-counter.ts'
 import { getMessagesStatus, messagesErrorTypes, messagesRefusal } from './errors.ts'
-import { type MessageStyle, messageBody } from './reply.ts'
+import type { MessageStyle } from './reply.ts'
 import { countSchema, messagesSchema, readCount, readMessages } from './request.ts'
-import { messagesStream } from './stream.ts'
+import { MessageFrames, messageBody } from './writers.ts'
 
 /** Writes the headers from which Anthropic's client libraries read the request ID and the limits of the account. */
 function writeMessagesHeaders(headers: Headers, requestId: string, quota: QuotaStatus | null, nowMs: number): void {
@@ -43,9 +43,8 @@ function getEndpoint({ reasoningSeal, now }: Pick<MessagesDeps, 'reasoningSeal' 
       return {
         request,
         spelling,
-        stream: requestId => messagesStream(style, requestId),
-        body: (answer, opening, receipt) => messageBody(answer, opening, receipt, style),
-        keepsEvents: true,
+        stream: requestId => new MessageFrames(style, requestId),
+        whole: () => messageBody(style),
       }
     },
     refusal: messagesRefusal,

@@ -1,116 +1,110 @@
 /** Writes native responses: one body, or `delta` events and one `done`. */
 
 import type { ToolCall } from '../../core/chat/chat.ts'
-import type { ChatEvent, CitedSource, ResponseSummary } from '../../core/chat/chat-events.ts'
-import { type CollectedResponse, ResponseCollector } from '../../core/chat/response-collector.ts'
+import type { CitedSource, ResponsePart, ResponseSummary, TextChannel } from '../../core/chat/chat-events.ts'
+import { type CollectedChoice, ResponseCollector } from '../../core/chat/response-collector.ts'
 import type { WebSource } from '../../core/chat/web-sources.ts'
 import { shownCost, toUsd } from '../../core/usage/money.ts'
 import { modelMicrocents, servingModel } from '../../core/usage/usage-record.ts'
-import { errorBody } from '../../core/validation/errors.ts'
+import { errorBody, type GatewayError } from '../../core/validation/errors.ts'
 import type { StreamFormat } from '../../http/sse-response.ts'
 import type { ChatReply, ChatSummary } from './schema.ts'
 
 type Piece = { readonly before: string; readonly after: string; text: string }
 
 /**
- * Returns a framer for the server-sent events of one response; each response needs its own. Text is `content`. Reasoning and tool
- * calls have an empty `content`; calls have the delta form of Chat Completions. `done` is the response without its text.
+ * Writes the server-sent events of one response; each response needs its own. Text is `content`. Reasoning and tool calls have an
+ * empty `content`; calls have the delta form of Chat Completions. `done` is the response without its text. None follows a
+ * failure.
  */
-function deltaFramer(): Pick<StreamFormat, 'frame'> {
-  // Collects only the events that `done` repeats.
-  const kept = new ResponseCollector()
-  let piece: Piece | null = null
-  let out = ''
+export class DeltaWriter implements StreamFormat {
+  /** Collects only what `done` repeats. */
+  private readonly kept = new ResponseCollector()
+  private piece: Piece | null = null
+  private out = ''
 
-  const flush = () => {
-    if (piece !== null)
-      out += `data: {"type":"delta","content":${piece.before}${JSON.stringify(piece.text)}${piece.after}}\n\n`
-    piece = null
-  }
-  const gather = (before: string, after: string, text: string) => {
-    if (piece?.before === before) piece.text += text
+  constructor(private readonly requestId: string) {}
+
+  text(channel: TextChannel, text: string): void {
+    const { type, index } = channel
+    if (type === 'reasoning') this.gather('"","reasoning":', '', text)
+    else if (type !== 'tool_arguments') this.gather('', '', text)
     else {
-      flush()
-      piece = { before, after, text }
+      this.kept.text(channel, text)
+      this.gather(`"","tool_calls":[{"index":${index},"function":{"arguments":`, '}}]', text)
     }
   }
-  const add = (event: ChatEvent) => {
-    switch (event.type) {
-      case 'text':
-      case 'refusal':
-        gather('', '', event.text)
-        break
-      case 'reasoning':
-        gather('"","reasoning":', '', event.text)
-        break
+
+  add(part: ResponsePart): void {
+    switch (part.type) {
       case 'tool_call': {
-        kept.add(event)
-        flush()
-        const call = { index: event.index, ...wireCall({ ...event, arguments: '' }) }
-        out += `data: {"type":"delta","content":"","tool_calls":[${JSON.stringify(call)}]}\n\n`
+        this.kept.add(part)
+        this.flush()
+        const call = { index: part.index, ...wireCall({ ...part, arguments: '' }) }
+        this.out += `data: {"type":"delta","content":"","tool_calls":[${JSON.stringify(call)}]}\n\n`
         break
       }
-      case 'tool_arguments':
-        kept.add(event)
-        gather(`"","tool_calls":[{"index":${event.index},"function":{"arguments":`, '}}]', event.text)
-        break
       case 'filtered': {
-        kept.add(event)
-        flush()
-        const { layer, category } = event
-        out += `data: ${JSON.stringify({ type: 'filtered', layer, category })}\n\n`
+        this.kept.add(part)
+        this.flush()
+        const { layer, category } = part
+        this.out += `data: ${JSON.stringify({ type: 'filtered', layer, category })}\n\n`
         break
       }
       case 'finish':
-        kept.add(event)
+      case 'citation':
+        this.kept.add(part)
         break
       case 'done':
-        flush()
-        out += `data: ${JSON.stringify({ type: 'done', ...summary(kept.result(), event.receipt) })}\n\n`
-        break
-      case 'citation':
-        kept.add(event)
-        break
-      case 'opened':
-      case 'logprobs':
+        this.flush()
+        this.out += `data: ${JSON.stringify({ type: 'done', ...summary(this.kept.result(), part.receipt) })}\n\n`
         break
     }
   }
-  return {
-    frame(batch) {
-      out = ''
-      for (const event of batch) add(event)
-      flush()
-      return out
-    },
-  }
-}
 
-/** Returns the format of one streamed response. No `done` follows a failure. */
-export function nativeStream(requestId: string): StreamFormat {
-  return {
-    ...deltaFramer(),
-    failure: error => `data: ${JSON.stringify({ type: 'error', ...errorBody(error, requestId) })}\n\n`,
+  take(): string {
+    this.flush()
+    const { out } = this
+    this.out = ''
+    return out
+  }
+
+  failure(error: GatewayError): string {
+    return `data: ${JSON.stringify({ type: 'error', ...errorBody(error, this.requestId) })}\n\n`
+  }
+
+  private gather(before: string, after: string, text: string): void {
+    if (this.piece?.before === before) this.piece.text += text
+    else {
+      this.flush()
+      this.piece = { before, after, text }
+    }
+  }
+
+  private flush(): void {
+    const { piece } = this
+    if (piece === null) return
+    this.out += `data: {"type":"delta","content":${piece.before}${JSON.stringify(piece.text)}${piece.after}}\n\n`
+    this.piece = null
   }
 }
 
 /** Returns the body of a response that is not streamed. A refusal is part of `output`. */
-export function nativeBody(folded: CollectedResponse, receipt: ResponseSummary): ChatReply {
-  const { request_id, ...rest } = summary(folded, receipt)
-  const choice = folded.choices[0]
+export function nativeBody(answer: readonly CollectedChoice[], receipt: ResponseSummary): ChatReply {
+  const { request_id, ...rest } = summary(answer, receipt)
+  const [choice] = answer
   return { request_id, output: choice === undefined ? '' : choice.text + choice.refusal, ...rest }
 }
 
-function summary(folded: CollectedResponse, receipt: ResponseSummary): ChatSummary {
+function summary([choice]: readonly CollectedChoice[], receipt: ResponseSummary): ChatSummary {
   const { record, usage, estimated, outputCap, plan, progress } = receipt
   const { attempts, enhancement, web } = progress
   const { search_microcents: search = 0, fetch_microcents: fetch = 0 } = record
-  const choice = folded.choices[0]
   return {
     request_id: record.request_id,
     model_used: servingModel(record),
     finish_reason: choice?.finishReason ?? 'stop',
-    ...(choice?.filtered === undefined ? {} : { filtered: choice.filtered }),
+    ...(choice?.filtered == null ? {} : { filtered: choice.filtered }),
     ...(outputCap === undefined ? {} : { output_cap: { tokens: outputCap.tokens, limited_by: outputCap.limitedBy } }),
     tool_calls: (choice?.toolCalls ?? []).map(wireCall),
     usage: {

@@ -1,6 +1,7 @@
+import { collectedBody } from '../../core/chat/response-collector.ts'
 import type { ChatEndpoint, ChatRouteDeps } from '../../http/chat-handler.ts'
 import { chatRoute } from '../../http/chat-route-docs.ts'
-import { nativeBody, nativeStream } from './reply.ts'
+import { DeltaWriter, nativeBody } from './reply.ts'
 import { nativeSchema, readNative } from './request.ts'
 import { chatEventShape, chatReplyShape } from './schema.ts'
 
@@ -9,8 +10,8 @@ const endpoint: ChatEndpoint = {
   parse: (body, { headers, text }) => ({
     request: readNative(body, headers, text.length),
     spelling: {},
-    stream: nativeStream,
-    body: (answer, _opening, receipt) => nativeBody(answer, receipt),
+    stream: requestId => new DeltaWriter(requestId),
+    whole: collectedBody((answer, _opening, receipt) => nativeBody(answer, receipt)),
   }),
 }
 

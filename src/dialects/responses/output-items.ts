@@ -1,9 +1,26 @@
 /** Output items and their wire format in each status. */
-import type { ContentEvent, TokenLogprob } from '../../core/chat/chat-events.ts'
+import type { ReasoningItem } from '../../core/chat/chat.ts'
+import type { TokenLogprob, TypedPart } from '../../core/chat/chat-events.ts'
 import { parseModelJson, parseUntrustedJson } from '../../core/validation/untrusted-json.ts'
 import type { CustomInput } from '../custom-tools.ts'
 import { type Fields, isFields } from '../foreign-objects.ts'
 import type { ToolOrigin } from './tools.ts'
+
+export type OutputOptions = {
+  /** Part of the response ID from which item IDs are derived. */
+  readonly stem: string
+  readonly origins: ReadonlyMap<string, ToolOrigin>
+  readonly seal: (item: ReasoningItem) => string
+  /** The client sends reasoning back. */
+  readonly includesReasoning: boolean
+  /** The client refers to items of earlier turns by their ID. */
+  readonly refersToItems: boolean
+  /** Receives each event of a stream, its fields as JSON without braces; absent for a JSON body. */
+  readonly emit?: (type: string, fields: string) => void
+}
+
+/** Providers that reject reasoning without a signature. */
+export const signingProviders: ReadonlySet<string> = new Set(['openai', 'anthropic', 'google'])
 
 export type Part = {
   readonly type: 'output_text' | 'refusal'
@@ -70,6 +87,11 @@ function shownCall({ id, origin, callId, text }: Base & CallOutput, status: Stat
   }
 }
 
+/** Returns the place of the last content part of a message, as events name it. */
+export function lastPart({ id, place, parts }: Base & MessageOutput): Fields {
+  return { item_id: id, output_index: place, content_index: parts.length - 1 }
+}
+
 /** Returns the wire format of a content part. */
 export function shownPart({ type, text, annotations, tokens }: Part): Fields {
   return type === 'refusal'
@@ -77,10 +99,8 @@ export function shownPart({ type, text, annotations, tokens }: Part): Fields {
     : { type, text, annotations: [...annotations], logprobs: [...tokens] }
 }
 
-export type CitationEvent = Extract<ContentEvent, { type: 'citation' }>
-
 /** Returns the annotation of a text part; null = this API has no form for the citation. */
-export function shownCitation({ source, own }: CitationEvent, { from, text }: Part): Fields | null {
+export function shownCitation({ source, own }: TypedPart<'citation'>, { from, text }: Part): Fields | null {
   const end = Math.min(source.end - from, [...text].length)
   const range = { start_index: Math.min(source.start - from, end), end_index: end }
   const value = own?.dialect === 'responses' ? parseUntrustedJson(own.json) : null
@@ -97,4 +117,9 @@ export function summaryPart(text: string): Fields {
 /** Returns a log probability without bytes, as text events have it. */
 export function shortLogprob({ token, logprob, top_logprobs }: TokenLogprob): Fields {
   return { token, logprob, top_logprobs: top_logprobs.map(other => ({ token: other.token, logprob: other.logprob })) }
+}
+
+/** Returns false for a call whose arguments are no complete JSON. */
+export function isWholeCall({ input, text }: CallOutput): boolean {
+  return input === null ? text === '' || isFields(parseUntrustedJson(text)) : input.isComplete()
 }

@@ -1,10 +1,16 @@
 /**
- * Builds the output items of one response from its events. Each item is announced before its content, keeps its ID and index, and is
+ * Builds the output items of one response. Each item is announced before its content, keeps its ID and index, and is
  * reported as done once. A JSON body and a stream use the same code.
  */
 
-import type { ReasoningItem } from '../../core/chat/chat.ts'
-import type { ContentEvent, FinishReason, TokenLogprob } from '../../core/chat/chat-events.ts'
+import type {
+  FinishReason,
+  ResponsePart,
+  ResponseSink,
+  TextChannel,
+  TokenLogprob,
+  TypedPart,
+} from '../../core/chat/chat-events.ts'
 import { parseUntrustedJson } from '../../core/validation/untrusted-json.ts'
 import { CustomInput } from '../custom-tools.ts'
 import { type Fields, isFields } from '../foreign-objects.ts'
@@ -12,9 +18,11 @@ import { findCarrier } from './carried-items.ts'
 import {
   type Base,
   type CallOutput,
-  type CitationEvent,
   type Item,
+  isWholeCall,
+  lastPart,
   type MessageOutput,
+  type OutputOptions,
   type Part,
   type ReasoningOutput,
   type Status,
@@ -22,80 +30,83 @@ import {
   shown,
   shownCitation,
   shownPart,
+  signingProviders,
   summaryPart,
   type WholeOutput,
 } from './output-items.ts'
-import type { ToolOrigin } from './tools.ts'
 
-export type OutputOptions = {
-  /** Part of the response ID from which item IDs are derived. */
-  readonly stem: string
-  readonly origins: ReadonlyMap<string, ToolOrigin>
-  readonly seal: (item: ReasoningItem) => string
-  /** The provider accepts reasoning without a signature in later turns. */
-  readonly replaysPlainReasoning: boolean
-  /** The client refers to items of earlier turns by their ID. */
-  readonly refersToItems: boolean
-  /** Receives each event of a stream, its fields as JSON without braces; absent for a JSON body. */
-  readonly emit?: (type: string, fields: string) => void
-}
-
-export class OutputItems {
-  private readonly options: OutputOptions
+export class OutputItems implements ResponseSink {
   private readonly items: Item[] = []
   /** Calls by index. */
   private readonly calls = new Map<number, Base & CallOutput>()
   /** The open message or reasoning. */
   private current: (Base & (MessageOutput | ReasoningOutput)) | null = null
-
   private phase: string | null = null
+  /** Deltas of the text, which become one event, and the log probabilities of their tokens. */
+  private pending = ''
+  private tokens: TokenLogprob[] = []
   /** Code points of the text parts that have ended. */
   private points = 0
+  /** Whether its provider accepts reasoning without a signature in later turns. */
+  private isPlainAccepted = false
+  private finish: FinishReason = 'stop'
 
-  constructor(options: OutputOptions) {
-    this.options = options
+  constructor(private readonly options: OutputOptions) {}
+
+  text({ type, index, phase }: TextChannel, text: string): void {
+    if (type === 'text') {
+      if (phase !== this.phase) {
+        this.flush()
+        this.phase = phase
+        // Each phase is a separate message.
+        if (this.current?.kind === 'message') this.endCurrent('completed')
+      }
+      this.pending += text
+      return
+    }
+    this.flush()
+    if (type === 'refusal') this.addText('refusal', text, [])
+    else if (type === 'tool_arguments') this.addArguments(index, text)
+    else if (text !== '') this.addReasoning(text)
   }
 
-  add(event: ContentEvent): void {
-    switch (event.type) {
-      case 'text':
-      case 'refusal':
-        if (event.type === 'text') this.enter(event.phase ?? null)
-        this.addText(event.type === 'text' ? 'output_text' : 'refusal', event.text, [])
-        break
+  add(part: ResponsePart): void {
+    if (part.type !== 'logprobs') this.flush()
+    switch (part.type) {
       case 'logprobs':
-        this.addText('output_text', '', event.tokens)
+        this.tokens.push(...part.tokens)
         break
-      case 'reasoning':
-        this.addReasoning(event.text)
+      case 'opened':
+        this.isPlainAccepted = !signingProviders.has(part.opening.provider)
         break
       case 'reasoning_end':
-        this.endReasoning(event)
+        this.endReasoning(part)
         break
       case 'tool_call':
-        this.openCall(event)
-        break
-      case 'tool_arguments':
-        this.addArguments(event.index, event.text)
+        this.openCall(part)
         break
       case 'provider_item':
-        this.addWhole(event)
+        this.addWhole(part)
         break
       case 'citation':
-        this.annotate(event)
+        this.annotate(part)
+        break
+      case 'finish':
+        this.finish = part.reason
         break
     }
   }
 
-  /** Sets the phase of the text that follows. Each phase is a separate message. */
-  enter(phase: string | null): void {
-    if (phase === this.phase) return
-    this.phase = phase
-    if (this.current?.kind === 'message') this.endCurrent('completed')
+  /** Adds the pending text. */
+  flush(): void {
+    const { pending, tokens } = this
+    if (pending === '' && tokens.length === 0) return
+    this.pending = ''
+    this.tokens = []
+    this.addText('output_text', pending, tokens)
   }
 
-  /** Adds a text delta with the log probabilities of its tokens. */
-  addText(type: Part['type'], text: string, tokens: readonly TokenLogprob[]): void {
+  private addText(type: Part['type'], text: string, tokens: readonly TokenLogprob[]): void {
     const item = this.message()
     const part = this.getPart(item, type)
     part.text += text
@@ -108,16 +119,19 @@ export class OutputItems {
     }
   }
 
-  /** Ends all items. An item that a limit truncated is incomplete. */
-  close(reason: FinishReason): void {
+  /** Ends all items and returns why. An item that a limit truncated is incomplete. */
+  close(): FinishReason {
+    this.flush()
+    const reason = this.finish
     const isCut = reason === 'length' || reason === 'content_filter'
     const last = this.items.at(-1)
     this.endCurrent(isCut && last === this.current ? 'incomplete' : 'completed')
     // With calls side by side, the cap can truncate one that is not the last.
     for (const call of this.calls.values())
-      this.endCall(call, isCut && (call === last || !isWhole(call)) ? 'incomplete' : 'completed')
+      this.endCall(call, isCut && (call === last || !isWholeCall(call)) ? 'incomplete' : 'completed')
     const carrier = this.options.refersToItems ? findCarrier(this.output(), this.options.seal) : null
     if (carrier !== null) this.end(this.place<WholeOutput>('rs', { kind: 'whole', json: carrier }), 'completed')
+    return reason
   }
 
   /** Returns the present items; open items are incomplete. */
@@ -164,13 +178,12 @@ export class OutputItems {
     if (last !== undefined) this.endPart(item, last)
     const part: Part = { type, from: this.points, text: '', annotations: [], tokens: [] }
     item.parts.push(part)
-    const at = { item_id: item.id, output_index: item.place, content_index: item.parts.length - 1 }
-    this.emit('response.content_part.added', { ...at, part: shownPart(part) })
+    this.emit('response.content_part.added', { ...lastPart(item), part: shownPart(part) })
     return part
   }
 
   private endPart(item: Base & MessageOutput, part: Part): void {
-    const at = { item_id: item.id, output_index: item.place, content_index: item.parts.length - 1 }
+    const at = lastPart(item)
     if (part.type === 'refusal') this.emit('response.refusal.done', { ...at, refusal: part.text })
     else {
       this.points += [...part.text].length
@@ -180,7 +193,6 @@ export class OutputItems {
   }
 
   private addReasoning(text: string): void {
-    if (text === '') return
     const item = this.reasoning()
     const at = { item_id: item.id, output_index: item.place, summary_index: 0 }
     if (item.text === '') this.emit('response.reasoning_summary_part.added', { ...at, part: summaryPart('') })
@@ -196,14 +208,14 @@ export class OutputItems {
     return item
   }
 
-  private endReasoning({ family, kind, data, id }: Extract<ContentEvent, { type: 'reasoning_end' }>): void {
+  private endReasoning({ family, kind, data, id }: TypedPart<'reasoning_end'>): void {
     const item = this.reasoning()
     // Google's signature needs no text.
     item.sealed = this.options.seal({ family, kind, text: family === 'google' ? '' : item.text, data, id })
     this.endCurrent('completed')
   }
 
-  private openCall({ index, id, name, signature }: Extract<ContentEvent, { type: 'tool_call' }>): void {
+  private openCall({ index, id, name, signature }: TypedPart<'tool_call'>): void {
     if (signature === null) this.endCurrent('completed')
     else
       this.endReasoning({ type: 'reasoning_end', choice: 0, family: 'google', kind: 'signature', data: signature, id })
@@ -238,14 +250,14 @@ export class OutputItems {
     this.end(call, status)
   }
 
-  private addWhole({ json, dialect }: Extract<ContentEvent, { type: 'provider_item' }>): void {
+  private addWhole({ json, dialect }: TypedPart<'provider_item'>): void {
     const value = dialect === 'responses' ? parseUntrustedJson(json) : null
     if (!isFields(value)) return
     this.endCurrent('completed')
     this.end(this.place<WholeOutput>('it', { kind: 'whole', json: value }), 'completed')
   }
 
-  private annotate(cite: CitationEvent): void {
+  private annotate(cite: TypedPart<'citation'>): void {
     const cited = this.items
       .flatMap(item => (item.kind === 'message' ? item.parts.map(part => ({ item, part })) : []))
       .findLast(({ part }) => part.type === 'output_text' && part.from <= cite.source.start)
@@ -256,13 +268,8 @@ export class OutputItems {
     part.annotations.push(annotation)
     // A completed item is only in the response at the end.
     if (item !== this.current || part !== item.parts.at(-1)) return
-    this.emit('response.output_text.annotation.added', {
-      item_id: item.id,
-      output_index: item.place,
-      content_index: item.parts.length - 1,
-      annotation_index: part.annotations.length - 1,
-      annotation,
-    })
+    const annotation_index = part.annotations.length - 1
+    this.emit('response.output_text.annotation.added', { ...lastPart(item), annotation_index, annotation })
   }
 
   /** Ends the open item. */
@@ -279,7 +286,7 @@ export class OutputItems {
 
   private endThought(item: Base & ReasoningOutput): void {
     if (item.text === '') return
-    if (item.sealed === null && this.options.replaysPlainReasoning)
+    if (item.sealed === null && this.isPlainAccepted && this.options.includesReasoning)
       item.sealed = this.options.seal({ family: 'compatible', kind: 'signature', text: item.text, data: '', id: null })
     const at = { item_id: item.id, output_index: item.place, summary_index: 0 }
     this.emit('response.reasoning_summary_text.done', { ...at, text: item.text })
@@ -290,9 +297,4 @@ export class OutputItems {
     item.status = status
     this.emit('response.output_item.done', { output_index: item.place, item: shown(item, status) })
   }
-}
-
-/** Returns false for a call whose arguments are no complete JSON. */
-function isWhole({ input, text }: CallOutput): boolean {
-  return input === null ? text === '' || isFields(parseUntrustedJson(text)) : input.isComplete()
 }

@@ -3,12 +3,13 @@
 import type { ReasoningItem } from '../../core/chat/chat.ts'
 import type { FinishReason, ProviderFields, ResponseStart, ResponseSummary } from '../../core/chat/chat-events.ts'
 import { shownTier } from '../../core/chat/provider-features.ts'
-import type { CollectedResponse } from '../../core/chat/response-collector.ts'
+import type { BodyWriter } from '../../core/chat/response-collector.ts'
 import { autoModel } from '../../core/models/models.ts'
 import { shownCost } from '../../core/usage/money.ts'
 import type { GatewayError } from '../../core/validation/errors.ts'
 import type { Fields } from '../foreign-objects.ts'
-import { OutputItems, type OutputOptions } from './output.ts'
+import { OutputItems } from './output.ts'
+import type { OutputOptions } from './output-items.ts'
 import type { ResponsesRequest } from './request.ts'
 
 /** The request and the seal for its account. */
@@ -36,25 +37,12 @@ function getStem(requestId: string): string {
   return requestId.replace(/^req_/, '')
 }
 
-/** Returns the options for output items. `opening` is null if the request failed before the response started. */
-export function outputOptions(
-  context: ReplyContext,
-  requestId: string,
-  opening: ResponseStart | null,
-  emit?: OutputOptions['emit'],
-): OutputOptions {
-  return {
-    stem: getStem(requestId),
-    origins: context.origins,
-    seal: context.seal,
-    replaysPlainReasoning: context.includesReasoning && !signingProviders.has(opening?.provider ?? ''),
-    refersToItems: context.refersToItems,
-    ...(emit === undefined ? {} : { emit }),
-  }
+/** Returns the output items of one response. `emit` as in `OutputOptions`. */
+export function createItems(context: ReplyContext, requestId: string, emit?: OutputOptions['emit']): OutputItems {
+  const { origins, seal, includesReasoning, refersToItems } = context
+  const events = emit === undefined ? {} : { emit }
+  return new OutputItems({ stem: getStem(requestId), origins, seal, includesReasoning, refersToItems, ...events })
 }
-
-/** Providers that reject reasoning without a signature. */
-const signingProviders: ReadonlySet<string> = new Set(['openai', 'anthropic', 'google'])
 
 /** Returns the response object as JSON text. `settings` comes from `settingsJson`. */
 export function responseJson(settings: string, requestId: string, opening: ResponseHead, state: ResponseState): string {
@@ -114,7 +102,7 @@ function getSettings({ body, request }: ResponsesRequest) {
 }
 
 /** Returns the status for a finish reason. */
-export function getEnd(reason: FinishReason): Pick<ResponseState, 'status' | 'incompleteReason'> {
+function getEnd(reason: FinishReason): Pick<ResponseState, 'status' | 'incompleteReason'> {
   switch (reason) {
     case 'stop':
     case 'tool_calls':
@@ -139,25 +127,25 @@ export function responseUsage(receipt: ResponseSummary): Fields {
   }
 }
 
-/** Returns the body of a response that is not streamed. */
-export function responseBody(
-  context: ReplyContext,
-  answer: CollectedResponse,
-  opening: ResponseStart,
-  receipt: ResponseSummary,
-): object {
-  const items = new OutputItems(outputOptions(context, opening.requestId, opening))
-  for (const event of answer.events) items.add(event)
-  const reason = answer.choices[0]?.finishReason ?? 'stop'
-  items.close(reason)
+/** Returns the state after the last part of a response. */
+export function endState(items: OutputItems, receipt: ResponseSummary): ResponseState {
+  const end = getEnd(items.close())
   const { providerFields } = receipt
-  const state = {
-    ...getEnd(reason),
-    output: items.output(),
-    usage: responseUsage(receipt),
-    ...(providerFields === undefined ? {} : { providerFields }),
+  const fields = providerFields === undefined ? {} : { providerFields }
+  return { ...end, output: items.output(), usage: responseUsage(receipt), ...fields }
+}
+
+/** Returns the writer of one response that is not streamed. */
+export function responseBody(context: ReplyContext, requestId: string): BodyWriter {
+  const items = createItems(context, requestId)
+  return {
+    text: (channel, text) => items.text(channel, text),
+    add: part => items.add(part),
+    body: (opening, receipt) => ({
+      ...stateFields(requestId, opening, endState(items, receipt)),
+      ...getSettings(context),
+    }),
   }
-  return { ...stateFields(opening.requestId, opening, state), ...getSettings(context) }
 }
 
 /** Returns the error of a failed response. By its code, clients shorten the input, wait or stop. */

@@ -16,7 +16,7 @@ import type { ReasoningSeal } from '../reasoning-seal.ts'
 import { createTokenCounter, type TokenCounterDeps } from '../token-counter.ts'
 import { responseBody } from './reply.ts'
 import { readResponses, responsesSchema, spelling } from './request.ts'
-import { responsesStream } from './stream.ts'
+import { ResponseStream } from './stream.ts'
 
 /** Schemas of Responses API responses, as JSON and as a stream. `usage` also has the cost. */
 
@@ -165,9 +165,8 @@ function responsesEndpoint({
       return {
         request: read.request,
         spelling,
-        stream: requestId => responsesStream(context, requestId, unixTime),
-        body: (answer, opening, receipt) => responseBody(context, answer, opening, receipt),
-        keepsEvents: true,
+        stream: requestId => new ResponseStream(context, requestId, unixTime),
+        whole: requestId => responseBody(context, requestId),
       }
     },
     refusal: (error, requestId) => errorResponse(inBrackets(error), requestId),

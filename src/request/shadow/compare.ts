@@ -4,7 +4,7 @@
  * dropped with it; docs/guides/savings.md has the rules.
  */
 import { type ChatRequest, isChat, type Message } from '../../core/chat/chat.ts'
-import type { ChatEvent, ResponseOutput } from '../../core/chat/chat-events.ts'
+import type { ResponseOutput, ResponsePart, TextChannel } from '../../core/chat/chat-events.ts'
 import { createRequestAbort, type RequestAbortSignal } from '../../core/chat/request-abort.ts'
 import { ResponseCollector } from '../../core/chat/response-collector.ts'
 import type { Caller } from '../../core/limits/plans.ts'
@@ -101,9 +101,18 @@ class SeenOutput implements ResponseOutput {
 
   constructor(private readonly output: ResponseOutput) {}
 
-  write(batch: readonly ChatEvent[]): Promise<void> | null {
-    this.seen.write(batch)
-    return this.output.write(batch)
+  text(channel: TextChannel, text: string): void {
+    this.seen.text(channel, text)
+    this.output.text(channel, text)
+  }
+
+  add(part: ResponsePart): void {
+    this.seen.add(part)
+    this.output.add(part)
+  }
+
+  flush(): Promise<void> | null {
+    return this.output.flush()
   }
 }
 

@@ -15,8 +15,8 @@ import { type AnswerDeps, answer } from '../answer.ts'
 
 /** The whole text of an output; null = it is cut, filtered, or no text. */
 export function findText(output: ResponseCollector): string | null {
-  const [choice] = output.result().choices
-  return choice?.finishReason === 'stop' && choice.filtered === undefined && choice.text !== '' ? choice.text : null
+  const [choice] = output.result()
+  return choice?.finishReason === 'stop' && choice.filtered === null && choice.text !== '' ? choice.text : null
 }
 
 /** One call, of the model that is named. */

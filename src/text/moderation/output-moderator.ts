@@ -4,18 +4,18 @@
  */
 
 import type { StreamMode } from '../../core/chat/chat.ts'
-import { type ChatEvent, isSameText, isTextDelta, type TextDelta } from '../../core/chat/chat-events.ts'
+import type { ResponsePart, ResponseSink, TextChannel, TypedPart } from '../../core/chat/chat-events.ts'
 import { judgeOutput, OutputText } from './output-text.ts'
 import type { OutputLayers, Verdict } from './verdict.ts'
 
-/** One text of a response; `shape`: its newest event, as a template for the events sent. */
-type Lane = { shape: TextDelta; readonly text: OutputText }
+/** One text of a response, and its newest channel. */
+type Lane = { channel: TextChannel; readonly text: OutputText }
 
 /**
- * Screens one response; `mode` null = a JSON response, of which nothing is sent before its end. A class, because closures
- * would be created again for each response.
+ * Screens one response and passes on what may be sent; `mode` null = a JSON response, of which nothing is sent before its
+ * end. A class, because closures would be created again for each response.
  */
-export class OutputModerator {
+export class OutputModerator implements ResponseSink {
   private readonly lanes = new Map<string, Lane>()
   /** The text of the newest delta; the next delta nearly always continues it. */
   private newest: Lane | null = null
@@ -23,78 +23,66 @@ export class OutputModerator {
   private refusal: Verdict | null = null
   private hasShown = false
   /** Citations of text that may still be held back. */
-  private citations: Extract<ChatEvent, { type: 'citation' }>[] = []
+  private citations: TypedPart<'citation'>[] = []
 
   constructor(
     private readonly layers: OutputLayers,
     private readonly mode: StreamMode | null,
+    private readonly next: ResponseSink,
   ) {}
 
-  /** Returns the blocking verdict; null = none so far. */
+  /** Returns the blocking verdict; null = none so far. Nothing is passed on after it. */
   hit(): Verdict | null {
     return this.refusal
   }
 
-  /** Returns the held-back events of a truncated output that are clean. */
-  rest(): readonly ChatEvent[] {
-    const out: ChatEvent[] = []
-    if (this.refusal === null) this.flush(out)
-    return out
+  /** Passes on what was held back of a truncated output and is clean. */
+  rest(): void {
+    if (this.refusal === null) this.flush()
   }
 
-  /** Returns the events of a batch that may be sent now; none after a block. */
-  take(batch: readonly ChatEvent[]): readonly ChatEvent[] {
-    if (this.refusal !== null) return []
-    const out: ChatEvent[] = []
-    for (const event of batch) {
-      if (isTextDelta(event)) this.takeText(event, out)
-      else this.takeOther(event, out)
-      const hit = this.hit()
-      if (hit === null) continue
-      this.filter(hit, out)
-      break
-    }
-    return out
+  text(channel: TextChannel, text: string): void {
+    if (this.refusal !== null) return
+    if (this.newest?.channel !== channel) this.endOther(channel)
+    if (this.hit() === null) this.read(channel, text)
+    this.filter()
   }
 
-  private takeText(event: TextDelta, out: ChatEvent[]): void {
-    let lane = this.newest
-    if (lane === null || !isSameText(lane.shape, event)) {
-      this.endOther(event, out)
-      if (this.refusal !== null) return
-      lane = this.getLane(event)
-      this.newest = lane
-    }
-    lane.shape = event
+  /** A part that ends or interrupts a text also ends its last word and sentence. */
+  add(part: ResponsePart): void {
+    if (this.refusal !== null) return
+    const { type } = part
+    if (type === 'finish' || type === 'tool_call' || type === 'reasoning_end' || type === 'provider_item') this.flush()
+    if (type === 'citation') this.citations.push(part)
+    else if (this.hit() === null) this.next.add(part)
+    this.filter()
+  }
+
+  private read(channel: TextChannel, text: string): void {
+    const lane = this.newest?.channel === channel ? this.newest : this.getLane(channel)
+    this.newest = lane
+    lane.channel = channel
     if (this.mode === null) {
-      lane.text.add(event.text)
+      lane.text.add(text)
       return
     }
     const isFirst = this.mode === 'buffered' && !this.hasShown
-    const text = lane.text.push(event.text, isFirst || this.isEager(event))
-    if (text !== '') {
-      out.push(text === event.text ? event : { ...event, text })
+    const clean = lane.text.push(text, isFirst || this.isEager(channel))
+    if (clean !== '') {
+      this.next.text(channel, clean)
       this.hasShown = true
     }
     this.refusal = lane.text.hit
   }
 
-  /** An event that ends or interrupts a text also ends its last word and sentence. */
-  private takeOther(event: ChatEvent, out: ChatEvent[]): void {
-    const { type } = event
-    if (type === 'finish' || type === 'tool_call' || type === 'reasoning_end' || type === 'provider_item')
-      this.flush(out)
-    if (type === 'citation') this.citations.push(event)
-    else if (this.refusal === null) out.push(event)
-  }
-
-  private getLane(event: TextDelta): Lane {
-    const key = event.type === 'tool_arguments' ? `${event.choice} ${event.index}` : `${event.choice} ${event.type}`
+  private getLane(channel: TextChannel): Lane {
+    const { type, choice, index } = channel
+    const key = `${type} ${choice} ${index}`
     let lane = this.lanes.get(key)
     if (lane === undefined) {
-      lane = { shape: event, text: new OutputText(this.layers) }
+      lane = { channel, text: new OutputText(this.layers) }
       this.lanes.set(key, lane)
-      if (!this.choices.includes(event.choice)) this.choices.push(event.choice)
+      if (!this.choices.includes(choice)) this.choices.push(choice)
     }
     return lane
   }
@@ -103,49 +91,54 @@ export class OutputModerator {
    * When a choice moves from reasoning to output text, the reasoning is complete and must not be sent later. A block of text ends where
    * the next begins, and remains its context.
    */
-  private endOther(next: TextDelta, out: ChatEvent[]): void {
+  private endOther(next: TextChannel): void {
     for (const [key, lane] of this.lanes) {
-      if (lane.shape.choice !== next.choice) continue
-      if (lane.shape.type !== next.type) this.lanes.delete(key)
-      else if (next.type !== 'text' || isSameText(lane.shape, next)) continue
-      this.endLane(lane, out)
+      const { type, choice } = lane.channel
+      if (choice !== next.choice) continue
+      if (type !== next.type) this.lanes.delete(key)
+      else if (type !== 'text' || lane.channel === next) continue
+      this.endLane(lane)
     }
-    this.cite(out)
+    this.cite()
   }
 
-  /** Sends everything that was held back and is clean now. */
-  private flush(out: ChatEvent[]): void {
-    for (const lane of this.lanes.values()) this.endLane(lane, out)
-    this.cite(out)
+  /** Passes on everything that was held back and is clean now. */
+  private flush(): void {
+    for (const lane of this.lanes.values()) this.endLane(lane)
+    this.cite()
   }
 
-  /** Sends the citations of text that was sent. One with a blocked address, title or passage is left out: no text depends on it. */
-  private cite(out: ChatEvent[]): void {
+  /** Passes on the citations of text that was sent. One with a blocked address, title or passage is left out: no text depends on it. */
+  private cite(): void {
     const { citations } = this
     if (citations.length === 0) return
     this.citations = []
     if (this.refusal !== null) return
-    for (const event of citations) {
-      const { url, title, quote } = event.source
+    for (const part of citations) {
+      const { url, title, quote } = part.source
       // Apart: words of one text would excuse another, as within a sentence.
-      if (![url, title, quote].some(text => text != null && judgeOutput(this.layers, text) !== null)) out.push(event)
+      if (![url, title, quote].some(text => text != null && judgeOutput(this.layers, text) !== null))
+        this.next.add(part)
     }
   }
 
-  private endLane({ shape, text }: Lane, out: ChatEvent[]): void {
-    const rest = text.finish(this.isEager(shape))
-    if (rest !== '') out.push({ ...shape, text: rest })
+  private endLane({ channel, text }: Lane): void {
+    const rest = text.finish(this.isEager(channel))
+    if (rest !== '') this.next.text(channel, rest)
     this.refusal ??= text.hit
   }
 
-  private isEager({ type }: TextDelta): boolean {
+  private isEager({ type }: TextChannel): boolean {
     return this.mode === 'realtime' || type === 'tool_arguments'
   }
 
-  private filter({ layer, category }: Verdict, out: ChatEvent[]): void {
+  /** Ends the output at a hit. */
+  private filter(): void {
+    if (this.refusal === null) return
+    const { layer, category } = this.refusal
     for (const choice of this.choices) {
-      out.push({ type: 'filtered', choice, layer: layer ?? '', category: category ?? '' })
-      out.push({ type: 'finish', choice, reason: 'content_filter' })
+      this.next.add({ type: 'filtered', choice, layer: layer ?? '', category: category ?? '' })
+      this.next.add({ type: 'finish', choice, reason: 'content_filter' })
     }
   }
 }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import type { ChatEvent } from '../../../src/core/chat/chat-events.ts'
 import { findCitations, WebCitations } from '../../../src/core/chat/citations.ts'
+import { type ChatEvent, EventLog, tell } from '../../harness/events.ts'
 
 const sources = [
   { url: 'https://one.example/a', title: 'One' },
@@ -67,14 +67,11 @@ describe('WebCitations', () => {
   const finish = (choice = 0): ChatEvent => ({ type: 'finish', choice, reason: 'stop' })
   const call: ChatEvent = { type: 'tool_call', choice: 0, index: 0, id: 'c', name: 'f', signature: null }
   const shown = (batches: readonly (readonly ChatEvent[])[]) => {
-    const citations = new WebCitations(sources)
-    return batches
-      .flatMap(batch => citations.add(batch))
-      .map(event =>
-        event.type === 'citation'
-          ? [event.choice, event.source.title, event.source.start, event.source.end]
-          : event.type,
-      )
+    const log = new EventLog()
+    tell(new WebCitations(sources, log), batches.flat())
+    return log.events.map(event =>
+      event.type === 'citation' ? [event.choice, event.source.title, event.source.start, event.source.end] : event.type,
+    )
   }
 
   test('cites a text where it ends, and the other sources before the finish reason', () => {

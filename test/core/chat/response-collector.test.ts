@@ -1,12 +1,8 @@
 import { expect, test } from 'bun:test'
-import type { ChatEvent } from '../../../src/core/chat/chat-events.ts'
 import { ResponseCollector } from '../../../src/core/chat/response-collector.ts'
+import { type ChatEvent, tell } from '../../harness/events.ts'
 
-const fold = (events: readonly ChatEvent[]) => {
-  const open = new ResponseCollector()
-  for (const event of events) open.add(event)
-  return open.result()
-}
+const fold = (events: readonly ChatEvent[]) => tell(new ResponseCollector(), events).result()
 
 test('ResponseCollector: returns interleaved choices complete and ordered by index', () => {
   const token = { token: 'a', logprob: -1, bytes: [97], top_logprobs: [] }
@@ -21,8 +17,8 @@ test('ResponseCollector: returns interleaved choices complete and ordered by ind
       { type: 'refusal', choice: 1, text: 'no' },
       { type: 'finish', choice: 1, reason: 'length' },
       { type: 'finish', choice: 0, reason: 'stop' },
-    ]).choices,
-  ).toEqual([
+    ]),
+  ).toMatchObject([
     {
       index: 0,
       text: 'Hello',
@@ -55,7 +51,7 @@ test('ResponseCollector: assigns argument deltas of parallel calls by index', ()
     { ...piece, index: 1, text: '{}' },
     { ...piece, index: 0, text: '{"x"' },
     { ...piece, index: 0, text: ':1}' },
-  ]).choices
+  ])
   expect(choice?.toolCalls).toEqual([
     { id: 'a', name: 'one', arguments: '{"x":1}', signature: null },
     { id: 'b', name: 'two', arguments: '{}', signature: 'sig' },
@@ -64,5 +60,5 @@ test('ResponseCollector: assigns argument deltas of parallel calls by index', ()
 })
 
 test('ResponseCollector: returns one empty choice without events', () => {
-  expect(fold([]).choices.map(choice => choice.text)).toEqual([''])
+  expect(fold([]).map(choice => choice.text)).toEqual([''])
 })

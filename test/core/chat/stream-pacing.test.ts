@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { StreamMode } from '../../../src/core/chat/chat.ts'
-import type { ChatEvent } from '../../../src/core/chat/chat-events.ts'
 import { createTicker, PacedQueue } from '../../../src/core/chat/stream-pacing.ts'
+import { type ChatEvent, EventLog, tell } from '../../harness/events.ts'
 import { summaryWith } from '../../harness/reply.ts'
 
 type Step = { readonly after: number; readonly batch: readonly ChatEvent[] }
@@ -17,7 +17,8 @@ const done: ChatEvent = { type: 'done', receipt: summaryWith({}) }
 
 /** Plays arrivals against a client that always reads. Times are relative to the start of the source. */
 function written(steps: readonly Step[], mode: StreamMode): { writes: Write[]; arrivals: number[] } {
-  const queue = new PacedQueue(mode)
+  const log = new EventLog()
+  const queue = new PacedQueue(mode, log)
   const start = 1000
   let now = start
   const writes: Write[] = []
@@ -26,7 +27,9 @@ function written(steps: readonly Step[], mode: StreamMode): { writes: Write[]; a
   const sendUntil = (end: number) => {
     for (let dueAt = queue.dueAt(now); dueAt < end || dueAt <= now; dueAt = queue.dueAt(now)) {
       now = Math.max(now, dueAt)
-      if (queue.dueAt(now) <= now) writes.push({ at: now - start, batch: queue.take(now) })
+      if (queue.dueAt(now) > now) continue
+      queue.release(now)
+      writes.push({ at: now - start, batch: log.taken() })
     }
   }
   for (const { after, batch } of steps) {
@@ -34,7 +37,7 @@ function written(steps: readonly Step[], mode: StreamMode): { writes: Write[]; a
     sendUntil(at)
     now = at
     arrivals.push(now - start)
-    queue.add(batch, now)
+    tell(queue, batch).arrived(now)
   }
   queue.end()
   sendUntil(now)
@@ -205,12 +208,12 @@ describe('pace: for any chunking', () => {
 })
 
 test('PacedQueue: stays full from 64 KB on until it is read', () => {
-  const queue = new PacedQueue('realtime')
+  const queue = new PacedQueue('realtime', new EventLog())
   const piece = text('x'.repeat(1000))
   let count = 0
-  for (; !queue.isFull(); count++) queue.add([piece], 0)
+  for (; !queue.isFull(); count++) tell(queue, [piece])
   expect(count).toBe(66)
-  queue.take(0)
+  queue.release(0)
   expect([queue.isFull(), queue.isEmpty()]).toEqual([false, true])
 })
 

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { StreamMode } from '../../../src/core/chat/chat.ts'
-import type { ChatEvent } from '../../../src/core/chat/chat-events.ts'
 import { OutputModerator } from '../../../src/text/moderation/output-moderator.ts'
 import type { OutputLayers } from '../../../src/text/moderation/verdict.ts'
 import { compileRules } from '../../../src/text/rules/pattern-rules.ts'
+import { type ChatEvent, EventLog, tell } from '../../harness/events.ts'
 
 const rules: OutputLayers = {
   rules: compileRules([
@@ -17,8 +17,20 @@ const rules: OutputLayers = {
   isHarmless: text => !text.includes('vile words'),
 }
 
+/** Returns a moderator whose `take` returns what it passes on. */
+function createScreen(mode: StreamMode | null) {
+  const log = new EventLog()
+  const screen = new OutputModerator(rules, mode, log)
+  return {
+    take(events: readonly ChatEvent[]) {
+      tell(screen, events)
+      return log.taken()
+    },
+  }
+}
+
 function screened(pieces: readonly string[], mode: StreamMode | null, type: 'text' | 'tool_arguments' = 'text') {
-  const screen = new OutputModerator(rules, mode)
+  const screen = createScreen(mode)
   const event = (text: string): ChatEvent =>
     type === 'text' ? { type, choice: 0, text } : { type, choice: 0, index: 0, text }
   const out = [...pieces.map(event), { type: 'finish', choice: 0, reason: 'stop' } as const].flatMap(chatEvent =>
@@ -206,7 +218,7 @@ test('output moderator: moderates arguments of tool calls', () => {
 test.each(modes)('output moderator: judges a text as one that a tool call interrupts (%s)', mode => {
   const text = (piece: string): ChatEvent => ({ type: 'text', choice: 0, text: piece })
   const call: ChatEvent = { type: 'tool_call', choice: 0, index: 0, id: 'call_1', name: 'look', signature: null }
-  const screen = new OutputModerator(rules, mode)
+  const screen = createScreen(mode)
   const out = [text('We call it Project '), call, call, text('Titan here.'), call].flatMap(event =>
     screen.take([event]),
   )
@@ -216,14 +228,14 @@ test.each(modes)('output moderator: judges a text as one that a tool call interr
 })
 
 test('output moderator: sends an ordinary delta at once and complete in realtime mode', () => {
-  const screen = new OutputModerator(rules, 'realtime')
+  const screen = createScreen('realtime')
   const pieces = ['Hello', ' there', ', how', ' are you', '? Fine', '.', ' Good']
   for (const text of pieces)
     expect(screen.take([{ type: 'text', choice: 0, text }])).toEqual([{ type: 'text', choice: 0, text }])
 })
 
 test('output moderator: sends whole sentences in buffered mode, the first text at once', () => {
-  const screen = new OutputModerator(rules, 'buffered')
+  const screen = createScreen('buffered')
   const shown = ['Well', ' then. This is', ' one sentence', '. And an', 'other'].map(text =>
     screen
       .take([{ type: 'text', choice: 0, text }])
@@ -234,7 +246,7 @@ test('output moderator: sends whole sentences in buffered mode, the first text a
 })
 
 test.each(modes)('output moderator: sends reasoning before the text that follows it in %s mode', mode => {
-  const screen = new OutputModerator(rules, mode)
+  const screen = createScreen(mode)
   const events: ChatEvent[] = [
     { type: 'reasoning', choice: 0, text: 'One thought. And half of ano' },
     { type: 'text', choice: 0, text: 'The answer. It goes' },
@@ -263,7 +275,7 @@ describe.each(modes)('output moderator of citations (%s)', mode => {
   })
   const finish: ChatEvent = { type: 'finish', choice: 0, reason: 'stop' }
   const shown = (events: readonly ChatEvent[]) => {
-    const screen = new OutputModerator(rules, mode)
+    const screen = createScreen(mode)
     return events.flatMap(event => screen.take([event]))
   }
 

@@ -1,6 +1,7 @@
 /** The moderation layers as one component for the pipeline, web access and the command line. */
 
 import type { StreamMode } from '../../../core/chat/chat.ts'
+import type { ResponseSink } from '../../../core/chat/chat-events.ts'
 import type { KeyedDigests } from '../../../core/text/keyed-digests.ts'
 import { createRecentMap, type RecentMap } from '../../../core/text/recent-map.ts'
 import type { HarmClassifier } from '../../harm/harm-classifier.ts'
@@ -18,8 +19,8 @@ export type Moderation = TextModerator & {
   /** External moderation; null = not configured. */
   readonly moderation: ExternalModeration | null
   readonly secrets: ModerationOptions['secrets']
-  /** Creates an output moderator for one response; null = output moderation is off. */
-  screenAnswer(mode: StreamMode | null): OutputModerator | null
+  /** Creates an output moderator in front of the sink of one response; null = output moderation is off. */
+  screenAnswer(mode: StreamMode | null, next: ResponseSink): OutputModerator | null
   /** Fulfilled when the blocklists have been read. */
   readonly ready: Promise<void>
   /** Returns counters for metrics since the start, without content. */
@@ -78,7 +79,8 @@ export function createModeration(deps: ModerationParts, settings: ModerationOpti
     get secrets() {
       return current.settings.secrets
     },
-    screenAnswer: mode => (current.settings.screenAnswers ? new OutputModerator(current.layers, mode) : null),
+    screenAnswer: (mode, next) =>
+      current.settings.screenAnswers ? new OutputModerator(current.layers, mode, next) : null,
     get ready() {
       return current.blocklist.ready
     },

@@ -6,6 +6,7 @@ import fc from 'fast-check'
 import type { Message } from '../../../../src/core/chat/chat.ts'
 import { createKeyedDigests } from '../../../../src/core/text/keyed-digests.ts'
 import { user } from '../../../harness/ask.ts'
+import { EventLog, tell } from '../../../harness/events.ts'
 import { eventually } from '../../../harness/eventually.ts'
 import { moderationFor } from './support.ts'
 
@@ -68,13 +69,14 @@ test('clean-text cache: does not change the verdict of a conversation, also with
 test('clean-text cache: does not change the verdict of an output or of its later turn', () => {
   const [remembering, forgetful] = [moderationFor(), moderationFor({}, { digests: null })]
   const shown = (moderation: typeof remembering, parts: readonly string[]) => {
-    const screen = moderation.screenAnswer(null)
+    const log = new EventLog()
+    const screen = moderation.screenAnswer(null, log)
     const events = [
       ...parts.map(part => ({ type: 'text', choice: 0, text: part }) as const),
       { type: 'finish', choice: 0, reason: 'stop' } as const,
     ]
-    const out = events.flatMap(event => screen?.take([event]) ?? [])
-    return { text: out.map(item => ('text' in item ? item.text : '')).join(''), hit: screen?.hit() }
+    if (screen !== null) tell(screen, events)
+    return { text: log.events.map(item => ('text' in item ? item.text : '')).join(''), hit: screen?.hit() }
   }
   fc.assert(
     fc.property(fc.array(text, { maxLength: 3 }), parts => {
