@@ -3,13 +3,13 @@ import type { EmbeddingCatalog, EmbeddingModel } from '../../core/models/embeddi
 import { type Catalog, fullName, getDeprecation, type Model } from '../../core/models/models.ts'
 import type { Clock } from '../../core/ports.ts'
 import { dayMs, formatDay } from '../../core/text/utc-days.ts'
-import { errorBody } from '../../core/validation/errors.ts'
 import type { Callers } from '../../http/authentication.ts'
-import { errorResponse, toGatewayError } from '../../http/error-response.ts'
+import { toGatewayError } from '../../http/error-response.ts'
 import { policies, type RouteDocs, withRouteDocs } from '../../http/route-docs.ts'
 import { isModelAllowed, unknownModel } from '../../models/allowed-models.ts'
 import { attributions } from '../../models/catalog.ts'
 import { refusals } from '../gemini/errors.ts'
+import { messagesRefusal } from '../messages/errors.ts'
 import { listModels, modelListBody, modelListForm, modelListVary } from './client-lists.ts'
 import {
   compatibleModelListShape,
@@ -207,12 +207,7 @@ function inForm(
     return send(request, find(pages, query), { vary: modelListVary, ...(isPrivate ? ownHeaders : {}) })
   } catch (thrown) {
     if (modelListForm(request, query) !== 'anthropic') throw thrown
-    const error = toGatewayError(thrown)
-    const requestId = deps.newRequestId()
-    const { headers, status } = errorResponse(error, requestId)
-    headers.set('request-id', requestId)
-    const body = { type: 'error', ...errorBody(error, requestId), request_id: requestId }
-    return new Response(JSON.stringify(body), { status, headers })
+    return messagesRefusal(toGatewayError(thrown), deps.newRequestId())
   }
 }
 

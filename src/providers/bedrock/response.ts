@@ -92,11 +92,8 @@ export class ConverseReader implements StreamReader {
 
   /** Adds a block of a complete response. */
   private addBlock(at: number, { text, toolUse, reasoningContent }: Json, sink: AnswerSink): void {
-    if (isText(text)) this.addText(text, sink)
-    if (isRecord(reasoningContent)) this.addReasoning(record(reasoningContent.reasoningText).text, sink)
-    if (!isRecord(toolUse)) return
-    this.startCall(at, toolUse, sink)
-    this.addDelta(at, { toolUse }, sink)
+    if (isRecord(toolUse)) this.startCall(at, toolUse, sink)
+    this.addDelta(at, { text, toolUse, reasoningContent: record(reasoningContent).reasoningText }, sink)
     this.open.delete(at)
   }
 
@@ -136,7 +133,8 @@ export class ConverseReader implements StreamReader {
 
   private addDelta(at: unknown, { text, toolUse, reasoningContent }: Json, sink: AnswerSink): void {
     if (isText(text)) this.addText(text, sink)
-    if (isRecord(reasoningContent)) this.addReasoning(reasoningContent.text, sink)
+    const reasoning = getText(record(reasoningContent).text)
+    if (reasoning !== '') sink.addReasoning(0, reasoning)
     const call = isRecord(toolUse) ? this.open.get(at) : undefined
     const input = argumentsText(record(toolUse).input)
     if (call !== undefined && input !== '') sink.addArguments(0, call, input)
@@ -145,10 +143,6 @@ export class ConverseReader implements StreamReader {
   private addText(text: string, sink: AnswerSink): void {
     if (this.calls > 0) sink.addText(0, text)
     else this.say(readThinking(this.thinking, text), sink)
-  }
-
-  private addReasoning(text: unknown, sink: AnswerSink): void {
-    if (isText(text)) sink.addReasoning(0, text)
   }
 
   private say(texts: readonly ReasoningText[], sink: AnswerSink): void {
