@@ -62,9 +62,9 @@ export function drawHost({ hosts = [] }: Pick<Model, 'hosts'>, random: () => num
 }
 
 function moved(candidate: Candidate, endpoint: ConfiguredProvider): Candidate {
-  const { model, host, score, place, health } = candidate
+  const { model, host, score, place, health, effort = null } = candidate
   return {
-    ...{ model, endpoint, score, place, health },
+    ...{ model, endpoint, score, place, health, effort },
     ...(host === undefined ? null : { host }),
     reason: () => candidate.reason(),
     parts: () => candidate.parts(),

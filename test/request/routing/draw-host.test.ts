@@ -1,9 +1,11 @@
-/** Weights of hosts. */
+/** Weights of hosts, and the candidates at hosts. */
 import { expect, test } from 'bun:test'
 import { fullName } from '../../../src/core/models/models.ts'
 import { catalog } from '../../../src/models/catalog.ts'
 import { withHostChoices } from '../../../src/models/model-hosts.ts'
-import { drawHost } from '../../../src/request/routing/hosts.ts'
+import { candidatesAtHosts, drawHost } from '../../../src/request/routing/hosts.ts'
+import { RankedCandidate } from '../../../src/request/routing/score-candidates.ts'
+import { getProvider } from '../support.ts'
 
 const [model] = catalog
 if (model === undefined) throw new Error('the catalog is empty')
@@ -35,4 +37,16 @@ test('host weights: share the first calls, with 1 where another host has a weigh
     ]),
   ).toEqual(mirror(8))
   expect(new Set(drawn([{ host: 'mirror' }, { host: 'own' }]))).toEqual(new Set([null]))
+})
+
+test('candidates at hosts: have the effort that the choice was ranked at', () => {
+  const endpoints = new Map(hosts.map(({ host }) => [host, getProvider('openai')]))
+  const own = getProvider('openai')
+  const chosen = new RankedCandidate({ model: hosted, score: 1, effort: 'high' }, own, 'chosen')
+  const candidates = candidatesAtHosts(endpoints, chosen, { source: null }, () => 'mirror')
+  expect(candidates.map(({ host, effort }) => [host?.host, effort])).toEqual([
+    ['mirror', 'high'],
+    ['own', 'high'],
+    ['late', 'high'],
+  ])
 })
