@@ -21,6 +21,7 @@ import {
 import { findMatchingRule, findWords, getRule, isReported } from '../rules/pattern-rules.ts'
 import { RunningScan } from '../rules/patterns.ts'
 import { sentenceKindCount, sentenceKinds, sentenceOpen, sentenceOver, sentenceSteps } from '../sentence-ends.ts'
+import { readSigns, textSigns } from '../signs.ts'
 import { allowVerdict, blockVerdict, containsBlockedHost, type OutputLayers, type Verdict } from './verdict.ts'
 
 const { ordinary, space, dot, hostMark, bracket, letterW } = addressMark
@@ -150,20 +151,18 @@ export class OutputText {
     return this.mayHoldHost || (this.hasBracket && spelledDot.test(this.getText(this.token, at)))
   }
 
-  /** Refuses text that links to a blocked host; `at` is where it begins. */
-  private checkHosts(text: string, at: number): void {
+  /** Refuses text that links to a blocked host, from `start` on. The rules read up to its end before. */
+  private checkHosts(text: string, start: number, end: number): void {
+    this.advance(end)
     if (this.hit === null && containsBlockedHost(this.layers.hosts, text))
-      this.refuse(blockVerdict('urls', 'malicious_url', 0), at)
+      this.refuse(blockVerdict('urls', 'malicious_url', 0), start)
   }
 
   /** `last` is the unit before. */
   private endToken(at: number, last: number): void {
     const { token } = this
-    if (this.mayPoint(at)) {
-      this.advance(at)
-      this.checkHosts(this.getText(token, at), token)
-    }
-    if (this.followsDot) this.checkHosts(this.getText(this.before, at), token)
+    if (this.mayPoint(at)) this.checkHosts(this.getText(token, at), token, at)
+    if (this.followsDot) this.checkHosts(this.getText(this.before, at), token, at)
     this.followsDot = mayBeDot(at - token, last, this.hasBracket) && dotAlone.test(this.getText(token, at))
     this.joinsTokens ||= this.followsDot || this.hasBracket
     this.mayHoldHost = false
@@ -176,15 +175,13 @@ export class OutputText {
   /** Checks the hosts of a token that exceeds the hold limit before any of it is sent. */
   private lookInto(at: number): void {
     this.looked = at
-    if (!this.mayPoint(at)) return
-    this.advance(at)
-    this.checkHosts(untilHostEnd(this.getText(this.token, at)), this.token)
+    if (this.mayPoint(at)) this.checkHosts(untilHostEnd(this.getText(this.token, at)), this.token, at)
   }
 
   private endSentence(at: number): void {
     this.advance(at)
     const said = this.getText(this.sentence, at)
-    if ((this.joinsTokens || this.hasBracket) && spelledDot.test(said)) this.checkHosts(said, this.sentence)
+    if ((this.joinsTokens || this.hasBracket) && spelledDot.test(said)) this.checkHosts(said, this.sentence, at)
     this.joinsTokens = false
     if (this.hit === null && said.trim() !== '') this.judge(this.getText(this.before, at))
     this.before = this.sentence
@@ -295,6 +292,8 @@ function isSurelyClean({ rules, hosts, isHarmless }: OutputLayers, text: string)
     rules.expressions === null &&
     findWords(rules, text, 'prompt') === null &&
     !containsBlockedHost(hosts, text) &&
+    // A spelled-out dot joins other words in the whole text than in its parts.
+    ((readSigns(text) & textSigns.escape) === 0 || !spelledDot.test(text)) &&
     isHarmless(text)
   )
 }

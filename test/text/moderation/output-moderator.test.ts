@@ -2,14 +2,18 @@ import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { StreamMode } from '../../../src/core/chat/chat.ts'
 import { OutputModerator } from '../../../src/text/moderation/output-moderator.ts'
+import { judgeOutput, OutputText } from '../../../src/text/moderation/output-text.ts'
 import type { OutputLayers } from '../../../src/text/moderation/verdict.ts'
 import { compileRules } from '../../../src/text/rules/pattern-rules.ts'
 import { type ChatEvent, EventLog, tell } from '../../harness/events.ts'
 
+const byWords = [
+  { id: 'titan', category: 'internal', reason: 'A secret project.', patterns: ['project titan'] },
+  { id: 'recipe', category: 'weapons', reason: 'How it is made.', patterns: ['mix ~3 red ~2 blue powder'] },
+]
 const rules: OutputLayers = {
   rules: compileRules([
-    { id: 'titan', category: 'internal', reason: 'A secret project.', patterns: ['project titan'] },
-    { id: 'recipe', category: 'weapons', reason: 'How it is made.', patterns: ['mix ~3 red ~2 blue powder'] },
+    ...byWords,
     { id: 'number', category: 'internal', reason: 'A number.', patterns: ['unusedword'], expressions: ['zx-\\d{4}'] },
   ]),
   hosts: { isBlocked: host => host === 'evil.example' || host.endsWith('.evil.example') },
@@ -65,6 +69,12 @@ describe.each(modes)('output moderator (%s)', mode => {
     ['a blocked name in JSON', '{"u":"https:\\/\\/evil.example\\/"} it is.', ['urls', 'malicious_url'], 'evil.example'],
     ['a blocked name in escapes', 'Read on at evil\\u002eexample today.', ['urls', 'malicious_url'], 'u002eexample'],
     ['a blocked name in references', 'Read on at evil&#46;example today.', ['urls', 'malicious_url'], '#46;example'],
+    [
+      'a rule before a blocked name',
+      'All of Project Titan is at evil dot example now.',
+      ['patterns', 'internal'],
+      'Titan',
+    ],
     ['a vile sentence', 'Good morning. These are vile words indeed. And on.', ['classifier', 'hate'], ' And on'],
   ])('stops before %s and finishes with content_filter', (_what, text, filtered, forbidden) => {
     const whole = screened([text], mode)
@@ -99,6 +109,9 @@ describe.each(modes)('output moderator (%s)', mode => {
       'c\n',
       'zx-1234',
       'https://x.evil.example/',
+      'evil dot example',
+      'evil[.]example',
+      '[.]',
       '"q"',
       '代码',
     )
@@ -124,6 +137,33 @@ describe.each(modes)('output moderator (%s)', mode => {
       { numRuns: 300 },
     )
   })
+})
+
+test('judgeOutput: finds in a whole text what its pieces have', () => {
+  // Without expressions, which are read by the sentence, most texts are read as a whole.
+  const layers = { ...rules, rules: compileRules(byWords) }
+  const words = ['evil', 'example', 'evil[.]example', 'evil%2eexample/', '[.]', '(dot)', 'dot', 'a.b', 'so', '。', '. ']
+  const blanks = ['', ' ', '\n']
+  fc.assert(
+    fc.property(fc.array(fc.tuple(fc.constantFrom(...words), fc.constantFrom(...blanks)), { maxLength: 8 }), parts => {
+      const text = parts.flat().join('')
+      const output = new OutputText(layers)
+      for (const piece of text) output.push(piece, true)
+      output.finish(true)
+      expect([text, judgeOutput(layers, text)]).toEqual([text, output.hit])
+    }),
+    {
+      numRuns: 2_000,
+      examples: [
+        [
+          [
+            ['evil[.]example[.]', ' '],
+            ['so', ''],
+          ],
+        ],
+      ],
+    },
+  )
 })
 
 /** Splits `text` into parts with the sizes of `sizes`, repeated. */
