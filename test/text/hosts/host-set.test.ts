@@ -128,6 +128,7 @@ describe('host set', () => {
     ['a name a line', 'evil.com\r\nworse.example\n'],
     ['a hosts file', '# comment\n127.0.0.1 localhost\n0.0.0.0 evil.com\n::1 worse.example other.example # why\n'],
     ['wildcards and filters', '! title\n*.evil.com\n||worse.example^\n'],
+    ['other case and several marks', '|*.EVIL.com^ # why\r\n0.0.0.0\t||Worse.Example^\r\n'],
     ['addresses', 'https://evil.com/path\nworse.example:8080\n'],
   ])('reads %s', (_what, list) => {
     const set = createSet(list)
