@@ -173,7 +173,7 @@ export type OpenRequest<Body extends TSchema = TSchema> = {
   readonly body: Static<Body>
 }
 
-export type OpenRoute<Body extends TSchema = TSchema, Shape extends TSchema | null = TSchema | null> = Row<
+type OpenRoute<Body extends TSchema = TSchema, Shape extends TSchema | null = TSchema | null> = Row<
   OpenRequest<Body>,
   Body,
   Shape

@@ -94,7 +94,7 @@ export type AccountPart = {
 }
 
 /** Content of one call of a report. */
-export type ReportCall = {
+type ReportCall = {
   readonly instance: string
   /** Another call of the report follows. */
   readonly isMore: boolean

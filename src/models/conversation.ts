@@ -244,7 +244,7 @@ function higher(level: Level, other: Level): Level {
 }
 
 /** A turn as its provider reported it. */
-export type SettledTurn = {
+type SettledTurn = {
   readonly model: string
   readonly effort: ReasoningEffort | null
   /** The gateway's estimate, and the provider's count. */

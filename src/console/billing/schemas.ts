@@ -129,7 +129,7 @@ export type ShownInvoice = Static<typeof invoiceShape>
 export type ShownInvoiceLine = Static<typeof invoiceLineShape>
 export type ShownBreakdown = Static<typeof invoiceBreakdownShape>
 
-export type BreakdownSums = Omit<LineSums, 'model'>
+type BreakdownSums = Omit<LineSums, 'model'>
 export type BreakdownLine = BreakdownSums & {
   readonly kind: (typeof breakdownKinds)[number]
   /** ID of a key (the first of its lineage), tag `name=value`, ID of a user, model, or dialect; null = none. */

@@ -70,7 +70,6 @@ export const providerListShape = strictObject({
   },
 })
 export type ShownProvider = Static<typeof providerShape>
-export type ProviderKeyState = NonNullable<ShownProvider['keys']>[number]['state']
 
 export const providerKeyShape = namedSchema('ProviderKey', {
   id: id('pvk'),

@@ -72,7 +72,7 @@ export const constraintsSchema = strictObject(
 )
 export type ConstraintsRow = Static<typeof constraintsSchema>
 
-export const demanders = ['request', 'key', 'project', 'account'] as const
+const demanders = ['request', 'key', 'project', 'account'] as const
 type Demander = (typeof demanders)[number]
 
 /** Constraints of one demander. Null = no such constraint. */

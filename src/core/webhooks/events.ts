@@ -10,7 +10,7 @@ export const webhookEventTypes = [
   'alert.fired',
   'alert.resolved',
 ] as const
-export type WebhookEventType = (typeof webhookEventTypes)[number]
+type WebhookEventType = (typeof webhookEventTypes)[number]
 
 /** `standard`: Standard Webhooks; `slack`: one sentence as `text`, as Slack, Mattermost and others receive it. */
 export const webhookFormats = ['standard', 'slack'] as const

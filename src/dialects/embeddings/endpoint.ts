@@ -34,7 +34,7 @@ export function embeddingsRequest(
 const numbersPerPiece = 32_768
 
 /** The text around vectors and between them. */
-export type VectorList = {
+type VectorList = {
   readonly begin: string
   readonly each: (vector: Vector, index: number) => string
   readonly end: string

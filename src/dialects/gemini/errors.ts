@@ -57,7 +57,7 @@ export function geminiRefusal(error: GatewayError, requestId: string): Response 
 }
 
 /** An error of this API. */
-export const geminiErrorShape = namedSchema('GeminiError', {
+const geminiErrorShape = namedSchema('GeminiError', {
   error: strictObject({
     code: Type.Integer({ description: 'the HTTP status', examples: [400] }),
     message: text('`contents` is missing: it must be an array of at least 1 item.', 'what to do next'),

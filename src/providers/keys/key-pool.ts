@@ -58,7 +58,7 @@ export type NoKey = {
 }
 
 /** `unused`: no call has ended with it yet. `rejected`: for a model or for all. */
-export type KeyState = 'unused' | 'working' | 'rejected' | 'rate_limited'
+type KeyState = 'unused' | 'working' | 'rejected' | 'rate_limited'
 
 type KeyPoolStatus = {
   readonly keys: readonly { readonly name: string; readonly account: string; readonly state: KeyState }[]

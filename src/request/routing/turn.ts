@@ -64,7 +64,7 @@ function hasFailed(message: Message): boolean {
 }
 
 /** A ranking of the eligible models for one level. */
-export type LevelRanking<S> = {
+type LevelRanking<S> = {
   readonly request: RouteRequest
   readonly scores: S
   /** In the order of calls. */

@@ -68,7 +68,7 @@ export class ShadowJobs {
   }
 }
 
-export type ShadowDeps = PurseDeps & {
+type ShadowDeps = PurseDeps & {
   readonly shadow: Pick<ShadowJobs, 'add'>
   readonly config: { readonly routing: { readonly judgeModel: string | null } }
   readonly random: () => number

@@ -37,7 +37,7 @@ export function addFeature(slots: Slots, hash: number, salt: number, value: numb
 }
 
 /** A sort of features: what keeps it apart from others in the table, and the value of each. */
-export type FeatureSort = { readonly salt: number; readonly value: number }
+type FeatureSort = { readonly salt: number; readonly value: number }
 
 /** Adds a feature for each number from `first` to `last`: the linear model of a step function. */
 export function addSteps(slots: Slots, { salt, value }: FeatureSort, first: number, last: number): void {

@@ -8,7 +8,7 @@ export type HarmHead = (typeof harmHeads)[number]
 
 /** Slots of a region: words, neighbours, and kinds each have one, so that training can trust them differently. */
 export const regionBits = 14
-export const regionSlots = 1 << regionBits
+const regionSlots = 1 << regionBits
 export const harmSlots = 3 * regionSlots
 
 export const [ofWords, ofNeighbors, ofKinds] = [0, 1, 2]
@@ -28,7 +28,7 @@ export const nearWords = 4
 export const openingWords = 3
 
 /** The slot of a feature in a region; `key` is its hash with the salt of its sort. */
-export function featureSlot(region: number, key: number): number {
+function featureSlot(region: number, key: number): number {
   return region * regionSlots + getSlot(key, 0, regionBits)
 }
 
@@ -98,7 +98,7 @@ export function kindsOfWords(): ReadonlyMap<number, readonly number[]> {
  *
  * `kill+` also stands for its regular inflections (kills, killed, killing, killer, killers).
  */
-export type HarmKind = keyof typeof harmWords
+type HarmKind = keyof typeof harmWords
 export const harmKinds = Object.keys(harmWords) as readonly HarmKind[]
 
 /** Kinds that harm is named by, with their category. Rare words weigh more than words that crime shares with everyday life. */
