@@ -124,8 +124,8 @@ export type Meter = {
   charge(record: UsageRecord): Promise<void>
   /**
    * Reports that a request has new usage. Called at its start, then every second or 256 tokens. `progress` is called in
-   * batches within 250 ms, for the first time after as long: a shorter request has no checkpoint. If the process dies, the request is settled to its last checkpoint when its lease expires.
-   * Never throws.
+   * batches every 250 ms, from the second batch after its start: a shorter request has no checkpoint. If the process dies,
+   * the request is settled to its last checkpoint when its lease expires. Never throws.
    */
   checkpoint(reservation: Reservation, progress: () => InterimUsage): void
   /**

@@ -181,7 +181,7 @@ export class OpenRequests<Account extends Pick<AccountCounters, 'reservations'>>
     if (this.changed.size > 0) this.writing.need()
   }
 
-  /** Writes the last checkpoints. */
+  /** Writes the last checkpoints: the first call makes all due, the second writes those that were not. */
   close(): void {
     void this.writing.close()
     this.flush()

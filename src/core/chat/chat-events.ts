@@ -87,7 +87,7 @@ export type TextChannel = {
   readonly block: number
 }
 
-/** Where most texts belong. */
+/** The text of the first choice. Most responses have only this one. */
 export const firstText: TextChannel = { type: 'text', choice: 0, index: 0, phase: null, block: 0 }
 
 /** A part of an output beside its texts. */
@@ -285,7 +285,7 @@ export type ResponsePart =
 /** The parts of one type. */
 export type TypedPart<Type extends ResponsePart['type']> = Extract<ResponsePart, { readonly type: Type }>
 
-/** Receives one response in order. Texts, of which most of it consists, come without an object for each. */
+/** Receives one response in order. A delta of a text is a call without an object, because most calls are deltas. */
 export type ResponseSink = {
   text(channel: TextChannel, text: string): void
   add(part: ResponsePart): void

@@ -14,7 +14,7 @@ const maximumHoldMs = 250
 const maximumPendingCharacters = 64 * 1024
 
 /**
- * Decides when a response is sent that its sink writes: same parts, same order, deltas in a row joined. The first text is
+ * Decides when the sink gets a response: same parts, same order, deltas in a row joined. The first text is
  * due immediately. `realtime`: at most one write per 10 ms cell, nothing held longer. `buffered`: whole sentences about
  * every 100 ms. Tool calls and `done` never wait, and pending parts precede them. A finish waits for `done`, with which
  * dialects write it: the last text and the end are one write. All times are monotonic milliseconds.

@@ -140,7 +140,7 @@ export function createReaders(weights: AnalyzerWeights, readFeatures: FeatureRea
 
 const allHeads: WantedHeads = { difficulty: true, freshness: true, language: true }
 
-/** A turn that cannot stand alone, and a question about the material beside it, need no other source. */
+/** Returns true if a request needs no web: it depends on an earlier turn, a client's helper sends it, or material answers it. */
 function isTimeless({ kind, isHelper, segments }: LastTurn, features: Features): boolean {
   return kind !== 'own' || isHelper || segments.material >= leastSource || isStatementOnly(features)
 }

@@ -81,7 +81,7 @@ export function createDeedReader(): (features: Features) => ModerationCategory |
     here = hits
     for (let at = from; at < to; at++) {
       if (((lists[at] ?? 0) & beginning) === 0) continue
-      const { alone, phrases, years } = known.get(words[at] ?? 0) ?? nothing
+      const { alone, phrases, years } = known.get(words[at] ?? 0) ?? unknownWord
       let bits = alone
       for (const { rest, means } of phrases) if (follow(words, at + 1, to, rest)) bits |= means
       if (years > 0 && saysAge(words, at, to)) bits |= young
@@ -140,7 +140,7 @@ type Known = {
   years: number
 }
 
-const nothing: Known = { alone: 0, phrases: [], years: 0 }
+const unknownWord: Known = { alone: 0, phrases: [], years: 0 }
 
 const numbers =
   'one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen'.split(

@@ -251,7 +251,7 @@ export class OutputText {
     this.isBlankSince = this.judgedTo === this.end
   }
 
-  /** Returns how much of the held-back text may be sent. */
+  /** Returns how much of the held-back text may be sent. Of a blocked text that is all before the match, or before its sentence. */
   private free(eager: boolean): number {
     const { end, token } = this
     const held = this.unsent.length
